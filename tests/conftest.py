@@ -1,0 +1,70 @@
+"""What every test may use: the golden-file helper and the size of random tests.
+
+    pytest --update-golden      rewrite expected outputs; read the diff before committing it
+    pytest --cases 20           random tests run 20 times their usual number of cases
+
+Fixtures of one area belong in that area's folder, not here.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+GOLDEN_FOLDER = Path(__file__).parent / "golden"
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Compares a text with its committed expectation; call it as `golden("operators/sum.py.txt", text)`."""
+
+    folder: Path
+    update: bool
+
+    def __call__(self, name: str, text: str) -> None:
+        path = self.folder / name
+        assert path.resolve().is_relative_to(self.folder.resolve()), f"{name} leaves the golden folder"
+        # Bytes, so that line endings and a missing final newline count as differences.
+        actual = text.encode("utf-8")
+        if self.update:
+            if not path.exists() or path.read_bytes() != actual:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(actual)
+            return
+        if not path.exists():
+            pytest.fail(
+                f"no golden file {name}: run pytest --update-golden, read the new file, commit it", pytrace=False
+            )
+        expected = path.read_bytes().decode("utf-8")
+        assert text == expected, f"differs from golden file {name}; if the new text is right: pytest --update-golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("smile")
+    group.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the files under tests/golden with what the code says now",
+    )
+    group.addoption(
+        "--cases",
+        type=int,
+        default=1,
+        metavar="N",
+        help="multiply the number of cases of random tests by N (default 1: what `make test` runs)",
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The comparison with `tests/golden/<name>`; `--update-golden` writes instead of comparing."""
+    return Golden(GOLDEN_FOLDER, update=bool(request.config.getoption("--update-golden")))
+
+
+@pytest.fixture(scope="session")
+def cases(request: pytest.FixtureRequest) -> int:
+    """The multiplier for random tests: `for seed in range(500 * cases)`."""
+    multiplier: int = request.config.getoption("--cases")
+    if multiplier < 1:
+        raise pytest.UsageError(f"--cases must be at least 1, not {multiplier}")
+    return multiplier
