@@ -1,0 +1,5 @@
+"""Codes MPL04xx: relations and operators."""
+
+from mpl.diagnostic import Code
+
+CODES: tuple[Code, ...] = ()

@@ -1,0 +1,5 @@
+"""Codes MPL01xx: syntax and limits."""
+
+from mpl.diagnostic import Code
+
+CODES: tuple[Code, ...] = ()
