@@ -2,6 +2,7 @@
 
     pytest --update-golden      rewrite expected outputs; read the diff before committing it
     pytest --cases 20           random tests run 20 times their usual number of cases
+    pytest -m random            only tests that ask for `cases`; hypothesis marks its own as `hypothesis`
 
 Fixtures of one area belong in that area's folder, not here.
 """
@@ -9,6 +10,7 @@ Fixtures of one area belong in that area's folder, not here.
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
@@ -55,6 +57,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    multiplier: int = config.getoption("--cases")
+    if multiplier < 1:
+        raise pytest.UsageError(f"--cases must be at least 1, not {multiplier}")
+    # The ordinary run repeats exactly; a larger one is a search and draws new examples. No deadline: on a shared
+    # machine it measures the neighbours.
+    hypothesis.settings.register_profile(
+        "smile", max_examples=100 * multiplier, derandomize=multiplier == 1, deadline=None
+    )
+    hypothesis.settings.load_profile("smile")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if isinstance(item, pytest.Function) and "cases" in item.fixturenames:
+            item.add_marker("random")
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """The comparison with `tests/golden/<name>`; `--update-golden` writes instead of comparing."""
@@ -65,6 +85,4 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 def cases(request: pytest.FixtureRequest) -> int:
     """The multiplier for random tests: `for seed in range(500 * cases)`."""
     multiplier: int = request.config.getoption("--cases")
-    if multiplier < 1:
-        raise pytest.UsageError(f"--cases must be at least 1, not {multiplier}")
     return multiplier
