@@ -155,7 +155,7 @@ class WhereNode(RelationNode):
 
 @dataclass(frozen=True)
 class ProjectNode(RelationNode):
-    """Keeps the columns at `kept`. If the input's key is among them, rows map one to one; otherwise to a set of rows."""
+    """Keeps the columns at `kept`. With the input's key among them rows map one to one, otherwise to a set of rows."""
 
     input: RelationTree
     kept: tuple[int, ...]
