@@ -85,6 +85,7 @@ class Column:
     """One column of a relation. `name` may be dotted (`B.ts`) where a join brought a second column of that name.
 
     `hidden` columns (the tick of a stream that did not name it) are part of keys but cannot be named by the user.
+    `is_tick` marks the tick of an event, hidden or not; `is_event_time` the column that a stream declares as such.
     """
 
     name: str
@@ -92,6 +93,8 @@ class Column:
     nullable: bool = False
     bounds: Bounds = OPEN
     hidden: bool = False
+    is_tick: bool = False
+    is_event_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,10 @@ class WhereNode(RelationNode):
 
 @dataclass(frozen=True)
 class ProjectNode(RelationNode):
-    """Keeps the columns at `kept`. With the input's key among them rows map one to one, otherwise to a set of rows."""
+    """Keeps the columns at `kept`. With a key among them rows map one to one; with `drops_key`, to a set of rows.
+
+    Ticks are never dropped, only hidden: projecting events keeps every event.
+    """
 
     input: RelationTree
     kept: tuple[int, ...]
@@ -219,7 +225,8 @@ class JoinNode(RelationNode):
 
     Columns: the left's, then the right's that are in `right_kept` (a `using` column appears once, from the left; for
     a full join it is whichever side has it). `defaults` fill the kept right columns of left rows without partner
-    (left and full joins), a constant or None for null per kept right column.
+    (left and full joins), one constant (perhaps null) per kept right column; `left_defaults` likewise for the left
+    columns of right rows without partner (full joins only, else empty).
     """
 
     left: RelationTree
@@ -229,6 +236,7 @@ class JoinNode(RelationNode):
     rest: Expr | None
     right_kept: tuple[int, ...]
     defaults: tuple[Const, ...]
+    left_defaults: tuple[Const, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -466,6 +474,15 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Drop:
+    """Something deployed earlier that this program takes away."""
+
+    what: Literal["view", "subscribe", "stream"]
+    name: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class TypedProgram:
     """Everything that a file declares. Views come in an order in which each follows those that it reads."""
 
@@ -478,3 +495,4 @@ class TypedProgram:
     placements: tuple[Placement, ...]
     protections: tuple[Protection, ...]
     tunings: tuple[Tuning, ...]
+    drops: tuple[Drop, ...]
