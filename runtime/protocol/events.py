@@ -1,0 +1,304 @@
+"""What goes into a component and what comes out of it.
+
+A shell (broker, embedded engine or simulator) turns the world into events, calls `component.handle(event)`, and carries
+out the returned instructions in order. All time comes in with events; all effects go out as instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from runtime.batch import Batch
+from runtime.plan import Mode
+from runtime.protocol.checkpoint import Checkpoint
+from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.messages import Message
+from runtime.values import Value
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What opening a stream's log showed. Opening it with an epoch fences off all older epochs.
+
+    `publishes`: (producer, sequence, ticks) for the newest `producer_window` publishes of each producer, oldest first.
+    """
+
+    last_tick: int
+    reserved_tick: int
+    trimmed_tick: int
+    publishes: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """A new incarnation begins. Always the first event; a later one discards everything and begins again (C2).
+
+    The shell has made `epoch` durable, and it is higher than any this component ever had. `checkpoint` is one written
+    by this component, not older than the newest whose `Durable` was sent (C4), or None. `acknowledged_horizon` is the
+    highest horizon ever acknowledged as durable: a bulk install below it is refused (C6). `log` is for streams only.
+    """
+
+    epoch: int
+    now_us: int = 0
+    checkpoint: Checkpoint | None = None
+    acknowledged_horizon: int = -1
+    log: LogState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageArrived:
+    """A message on one of the component's edges, in either direction: the edge's name says which."""
+
+    edge: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """A timer that an ArmTimer instruction of this incarnation armed. Firing late, or twice, is harmless."""
+
+    name: str
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverAttached:
+    """Somebody listens on this out-edge from now on. The plan's own edges are attached from the start."""
+
+    edge: str
+    mode: Mode = Mode.PULL
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverDetached:
+    """Nobody will ask on this out-edge again, or only after attaching anew."""
+
+    edge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Rows for a stream: payload columns without the tick, all in or all out. (producer, sequence) identifies them."""
+
+    producer: str
+    sequence: int
+    columns: tuple[Sequence[Value], ...]
+    now_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogWritten:
+    """All writes up to this number are durable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFailed:
+    """A write failed, or nobody knows whether it did. `fenced`: a newer incarnation has opened the log."""
+
+    number: int
+    reason: str
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    """The answer to ReadLog: `rows` are all events in `cover`, `trimmed` are asked ticks that have left the log.
+
+    Asked ticks in neither were beyond the row bound. `cover` and `trimmed` never contain ticks that were not asked for.
+    """
+
+    edge: str
+    cover: Coverage
+    rows: Batch
+    trimmed: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDue:
+    """Write a checkpoint now."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointWritten:
+    """The checkpoint is durable, and an older one will not be loaded again (C4)."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFailed:
+    """It is not, or nobody knows. The previous one still counts."""
+
+    number: int
+    reason: str
+
+
+Event = (
+    Restarted
+    | MessageArrived
+    | TimerFired
+    | ReceiverAttached
+    | ReceiverDetached
+    | Published
+    | LogWritten
+    | LogFailed
+    | LogRead
+    | CheckpointDue
+    | CheckpointWritten
+    | CheckpointFailed
+)
+
+
+# Instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Give the message to the other end of the edge. A full queue may drop it: the protocol repairs that."""
+
+    edge: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ArmTimer:
+    """Fire TimerFired(name) after the delay. Arming again replaces the earlier one."""
+
+    name: str
+    delay_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendToLog:
+    """Write these events with (producer, sequence), durably, in the order of numbers. The log refuses older epochs."""
+
+    epoch: int
+    number: int
+    rows: Batch
+    producer: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveSilence:
+    """Write durably that no event will ever be logged at or below this tick which is not in the log by now."""
+
+    epoch: int
+    number: int
+    tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """Read the events in `ticks`, lowest first, at most `rows_max`; answer with LogRead for the same edge."""
+
+    edge: str
+    ticks: Coverage
+    rows_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrimLog:
+    """Events at or below this tick may go (C5)."""
+
+    tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersistCheckpoint:
+    """Write it, then report. The store refuses older epochs; a newer checkpoint replaces an older one atomically."""
+
+    number: int
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgePublish:
+    """The rows are durable at these ticks. `repeated`: they already were when this publish arrived."""
+
+    producer: str
+    sequence: int
+    ticks: tuple[int, ...]
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RefusePublish:
+    """Nothing is promised about these rows. `uncertain`: they may have been logged; repeating them finds out."""
+
+    producer: str
+    sequence: int
+    reason: str
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a subscriber resumes with; valid only together with the rows it kept (C7)."""
+
+    epoch: int
+    step: int
+    coverage: LineageCoverage
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Something for the subscriber (leaf).
+
+    snapshot: `rows` are all there is. changes: `rows` replace what the subscriber has by key; visible = False means the
+    row is gone. `low` and `high` are bounds for each row and shown column as of `horizon` (emit bounds only); `final`
+    says for each row whether it can still change.
+    """
+
+    kind: Literal["snapshot", "changes"]
+    rows: Batch
+    horizon: int
+    final: tuple[bool, ...]
+    token: Token
+    low: tuple[tuple[Value, ...], ...] | None = None
+    high: tuple[tuple[Value, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTrimmed:
+    """Ticks this component needs have left the log: only a bulk install or an archive can help."""
+
+    edge: str
+    ranges: LineageCoverage
+
+
+@dataclass(frozen=True, slots=True)
+class RestartMe:
+    """This incarnation has stopped because it can no longer know what is durable. Start a new one."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """This incarnation has stopped because a newer one exists. Do not start another."""
+
+    reason: str
+
+
+Instruction = (
+    Send
+    | ArmTimer
+    | AppendToLog
+    | ReserveSilence
+    | ReadLog
+    | TrimLog
+    | PersistCheckpoint
+    | AcknowledgePublish
+    | RefusePublish
+    | Deliver
+    | ReportTrimmed
+    | RestartMe
+    | Stopped
+)
