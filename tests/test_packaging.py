@@ -5,6 +5,7 @@ in place would leave `build/` behind and a later wheel would contain files that 
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -89,8 +90,13 @@ def test_command_runs_from_the_copy(installed: InstalledCopy) -> None:
     assert "explain" in shown.stdout
 
 
-def test_copy_checks_a_program(installed: InstalledCopy) -> None:
-    """The grammar is found where the copy put it, not where the repository has it."""
-    program = ROOT / "examples" / "tickets" / "tickets.mpl"
+@pytest.mark.parametrize("page", ["README.md", "examples/tickets/tickets.mpl"])
+def test_copy_checks_the_ticket_program(installed: InstalledCopy, page: str, tmp_path: Path) -> None:
+    """The grammar is found where the copy put it; and what a newcomer sees first is a correct program."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".md"):
+        (text,) = re.findall(r"^```mpl\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    program = tmp_path / "tickets.mpl"
+    program.write_text(text, encoding="utf-8")
     checked = installed.run(str(installed.site / "bin" / "smile"), "check", str(program))
     assert checked.returncode == 0, checked.stdout + checked.stderr
