@@ -41,6 +41,11 @@ format: $(READY) ## let ruff repair layout and what it can of the lint
 fuzz: $(READY) ## random tests only, CASES=20 times as many cases, new ones each time
 	$(BIN)/pytest -n $(JOBS) -m "random or hypothesis" --cases $(CASES) $(PYTEST_FLAGS)
 
+bench: $(READY) ## every benchmark of bench/, one table each
+	@for file in bench/[a-z]*.py; do \
+	    echo "== $$file"; $(BIN)/python -m bench.$$(basename $$file .py) || exit 1; \
+	done
+
 lock: ## resolve requirements.lock anew after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newest)
 	tools/lock.sh $(LOCK_FLAGS)
 
