@@ -1,5 +1,7 @@
 """Codes MPL01xx: syntax and limits."""
 
-from mpl.diagnostic import Code
+from mpl.diagnostic import Code, Severity
 
-CODES: tuple[Code, ...] = ()
+UNEXPECTED = Code("MPL0101", Severity.ERROR, "something else was expected here")
+
+CODES: tuple[Code, ...] = (UNEXPECTED,)
