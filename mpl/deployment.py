@@ -1,0 +1,204 @@
+"""Brokers, links, placement, protection and tuning: checked against what the program declares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from mpl import nodes, typed
+from mpl.codes import deployment
+from mpl.declarations import report_repeated
+from mpl.diagnostic import Diagnostics, Note, did_you_mean
+from mpl.source import Span
+
+ADDRESS_SCHEMES = ("tcp://", "ipc://", "inproc://")
+SIZE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+RATE_UNITS = {"bps": 1, "kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
+CPU_MAX = 4096
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What a program says about where and how it should run."""
+
+    links: list[typed.Link] = field(default_factory=list)
+    placements: list[typed.Placement] = field(default_factory=list)
+    protections: list[typed.Protection] = field(default_factory=list)
+    tunings: list[typed.Tuning] = field(default_factory=list)
+
+
+def check_broker(decl: nodes.BrokerDecl, diagnostics: Diagnostics) -> typed.Broker | None:
+    failed = False
+    if not decl.address.startswith(ADDRESS_SCHEMES) or decl.address in ADDRESS_SCHEMES:
+        failed = True
+        diagnostics.report(
+            deployment.BAD_ADDRESS,
+            decl.span,
+            f"`{decl.address}` is no address that a broker can listen on",
+            "must begin with " + " or ".join(f"`{scheme}`" for scheme in ADDRESS_SCHEMES),
+            help='write it like "tcp://host:7001"',
+        )
+    if decl.cpu is not None and not 1 <= decl.cpu <= CPU_MAX:
+        failed = True
+        diagnostics.report(
+            deployment.BAD_QUANTITY, decl.span, f"a broker has 1 to {CPU_MAX} cpus, not {decl.cpu}", "out of range"
+        )
+    memory = decl.memory[0] * SIZE_UNITS[decl.memory[1].lower()] if decl.memory else None
+    if memory == 0:
+        failed = True
+        diagnostics.report(deployment.BAD_QUANTITY, decl.span, "a broker needs memory", "must be above 0")
+    if failed:
+        return None
+    return typed.Broker(decl.name.text, decl.address, decl.cpu, memory, decl.edge, span=decl.name.span)
+
+
+class DeploymentChecker:
+    """Checks the statements that refer to brokers and relations by name."""
+
+    def __init__(
+        self,
+        brokers: Collection[str],
+        streams: Collection[str],
+        relations: Collection[str],
+        subscriptions: Collection[str],
+        diagnostics: Diagnostics,
+    ) -> None:
+        self.brokers = brokers
+        self.streams = streams
+        self.relations = relations
+        self.subscriptions = subscriptions
+        self.diagnostics = diagnostics
+        self.result = Deployment()
+        self._homes: dict[str, Span] = {}
+
+    def broker(self, name: nodes.Name) -> bool:
+        if name.text in self.brokers:
+            return True
+        self.diagnostics.report(
+            deployment.UNKNOWN_BROKER,
+            name.span,
+            f"there is no broker called `{name.text}`",
+            "not declared",
+            help=did_you_mean(name.text, self.brokers) or f'declare it: `broker {name.text} at "tcp://host:port";`',
+        )
+        return False
+
+    def _subject(self, name: nodes.Name, known: Collection[str], what: str) -> bool:
+        if name.text in known:
+            return True
+        self.diagnostics.report(
+            deployment.UNKNOWN_SUBJECT,
+            name.span,
+            f"there is no {what} called `{name.text}`",
+            "not declared",
+            help=did_you_mean(name.text, known),
+        )
+        return False
+
+    def link(self, decl: nodes.LinkDecl) -> None:
+        known = [self.broker(decl.left), self.broker(decl.right)]
+        failed = not all(known)
+        if decl.left.text == decl.right.text:
+            failed = True
+            self.diagnostics.report(
+                deployment.LINK_TO_ITSELF,
+                decl.right.span,
+                f"`{decl.right.text}` cannot be linked to itself",
+                "the same broker",
+            )
+        if decl.loss is not None and not 0 <= decl.loss <= 100:
+            failed = True
+            self.diagnostics.report(
+                deployment.BAD_QUANTITY, decl.span, f"a link loses 0% to 100%, not {decl.loss}%", "out of range"
+            )
+        if failed:
+            return
+        bandwidth = decl.bandwidth[0] * RATE_UNITS[decl.bandwidth[1].lower()] if decl.bandwidth else None
+        self.result.links.append(
+            typed.Link(
+                decl.left.text,
+                decl.right.text,
+                decl.latency.microseconds if decl.latency else None,
+                bandwidth,
+                int(decl.loss * Decimal(10_000)) if decl.loss is not None else None,
+                span=decl.span,
+            )
+        )
+
+    def publish(self, decl: nodes.PublishDecl) -> None:
+        known = [self._subject(decl.stream, self.streams, "stream"), self.broker(decl.broker)]
+        if all(known) and not self._at_home_already(decl.stream, decl.span):
+            self.result.placements.append(typed.Placement(decl.stream.text, "at", decl.broker.text, span=decl.span))
+
+    def place(self, decl: nodes.PlaceDecl) -> None:
+        known = [self._subject(decl.relation, self.relations, "view, stream or table")]
+        match decl.how:
+            case "on" | "avoid":
+                known.append(self.broker(decl.target))
+            case "with":
+                known.append(self._subject(decl.target, self.relations, "view, stream or table"))
+            case "near":
+                places = [*self.brokers, *self.relations, *self.subscriptions]
+                known.append(self._subject(decl.target, places, "broker, relation or subscription"))
+        if not all(known) or (decl.how == "on" and self._at_home_already(decl.relation, decl.span)):
+            return
+        self.result.placements.append(typed.Placement(decl.relation.text, decl.how, decl.target.text, span=decl.span))
+
+    def _at_home_already(self, name: nodes.Name, span: Span) -> bool:
+        if name.text not in self._homes:
+            self._homes[name.text] = span
+            return False
+        self.diagnostics.report(
+            deployment.PLACED_TWICE,
+            span,
+            f"`{name.text}` is placed twice",
+            "the second place",
+            note=Note("the first one is here", self._homes[name.text]),
+            help="keep one of them",
+        )
+        return True
+
+    def protect(self, decl: nodes.ProtectDecl) -> None:
+        known = [decl.relation is None or self._subject(decl.relation, self.relations, "view, stream or table")]
+        known.append(decl.broker is None or self.broker(decl.broker))
+        if all(known):
+            self.result.protections.append(
+                typed.Protection(
+                    decl.relation.text if decl.relation else None,
+                    decl.scheme,
+                    decl.duration.microseconds if decl.duration else None,
+                    decl.broker.text if decl.broker else None,
+                    span=decl.span,
+                )
+            )
+
+    def tune(self, decl: nodes.TuneDecl) -> None:
+        failed = decl.relation is not None and not self._subject(decl.relation, self.relations, "view, stream or table")
+        seen: dict[type[nodes.Node], Span] = {}
+        gap = idle = checkpoint = liveness = quench = None
+        for option in decl.options:
+            failed |= report_repeated(seen, option, _TUNE_WORDS[type(option)], self.diagnostics)
+            match option:
+                case nodes.TuneGap():
+                    gap = option.duration.microseconds
+                case nodes.TuneIdle():
+                    idle = option.duration.microseconds
+                case nodes.TuneLiveness():
+                    liveness = option.mode
+                case nodes.TuneQuench():
+                    quench = option.on
+                case nodes.TuneCheckpoint():
+                    checkpoint = option.every.microseconds
+        if not failed:
+            relation = decl.relation.text if decl.relation else None
+            self.result.tunings.append(typed.Tuning(relation, gap, idle, liveness, quench, checkpoint, span=decl.span))
+
+
+_TUNE_WORDS: dict[type[nodes.Node], str] = {
+    nodes.TuneGap: "gap",
+    nodes.TuneIdle: "idle",
+    nodes.TuneLiveness: "pull or push",
+    nodes.TuneQuench: "quench",
+    nodes.TuneCheckpoint: "checkpoint",
+}

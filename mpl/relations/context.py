@@ -1,0 +1,87 @@
+"""What checking a pipeline needs to know, and where it stands.
+
+`Context` is the surrounding program; `Current` is the relation that the operators so far have made, with the names by
+which the next operator may refer to its columns. A `Current` is never half right: when an operator has an error, the
+rest of the pipeline is left unchecked (None), because every later message would be a consequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mpl import nodes, typed
+from mpl.codes import names
+from mpl.diagnostic import Diagnostics
+from mpl.expressions import FunctionTable
+from mpl.scope import Scope, ScopeColumn
+
+
+@dataclass(frozen=True)
+class Context:
+    """`relations` holds a scan for every name that may be read; None stands for one with errors of its own."""
+
+    relations: Mapping[str, typed.RelationTree | None]
+    event_relations: frozenset[str]
+    streams: Mapping[str, typed.Stream]
+    functions: FunctionTable
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True)
+class Current:
+    node: typed.RelationTree
+    scope: Scope
+
+    @property
+    def schema(self) -> typed.Schema:
+        return self.node.schema
+
+
+def column_at(current: Current | Scope, column: nodes.ColumnName, context: Context) -> ScopeColumn | None:
+    """The column that a written name means; an unknown one is reported with what there is instead."""
+    scope = current.scope if isinstance(current, Current) else current
+    qualifier = column.qualifier.text if column.qualifier else None
+    found = scope.find(qualifier, column.name.text)
+    if found is None:
+        report_unknown_column(column, scope, context.diagnostics)
+    return found
+
+
+def report_unknown_column(column: nodes.ColumnName, scope: Scope, diagnostics: Diagnostics) -> None:
+    qualifier = column.qualifier.text if column.qualifier else None
+    diagnostics.report(
+        names.UNKNOWN_COLUMN,
+        column.span,
+        f"there is no column `{column.text}` here",
+        "not a column of what is read" if qualifier is None else f"`{qualifier}` has no such column here",
+        help=scope.suggest(qualifier, column.name.text) or list_columns(scope),
+    )
+
+
+def list_columns(scope: Scope, most: int = 12) -> str:
+    """A help line with the columns there are."""
+    known = list(scope.names)
+    shown = ", ".join(f"`{name}`" for name in known[:most])
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return f"the columns are {shown}{more}" if known else "there are no columns to name"
+
+
+def columns_at(
+    current: Current, written: Iterable[nodes.ColumnName], context: Context
+) -> tuple[ScopeColumn, ...] | None:
+    """The columns of a written list, each at most once; None after reporting every name that does not fit."""
+    found: dict[int, ScopeColumn] = {}
+    failed = False
+    for column in written:
+        entry = column_at(current, column, context)
+        if entry is None:
+            failed = True
+        elif entry.index in found:
+            failed = True
+            context.diagnostics.report(
+                names.DUPLICATE_COLUMN, column.span, f"`{column.text}` is listed twice", "already in the list"
+            )
+        else:
+            found[entry.index] = entry
+    return None if failed else tuple(found.values())

@@ -1,0 +1,346 @@
+"""Operators with a second input whose rows are paired with the left's: join, asof join, matching."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpl import nodes, typed
+from mpl.codes import names, relations
+from mpl.diagnostic import Note
+from mpl.expressions import NOT_CONSTANT, assign, check_expression, constant_value
+from mpl.relations.conditions import Condition, Sides, check_condition
+from mpl.relations.context import Context, Current
+from mpl.relations.keys import Determined, Positions, identifies, minimal, move_all, move_determined
+from mpl.relations.rows import report_taken
+from mpl.scope import Scope, ScopeColumn
+from mpl.types import ErrorType, TimeType, Value
+
+
+def name_sides(left: Current, right: Current, source: nodes.SourceRef, context: Context) -> Sides | None:
+    """Names for the right's columns: their own, or `alias.name` where the left has one of that name already."""
+    alias = _alias_of(source)
+    if alias is not None and alias in left.scope.aliases:
+        context.diagnostics.report(
+            names.ALIAS_TWICE,
+            source.span,
+            f"two relations are called `{alias}` in this pipeline",
+            "the second one",
+            help="give one of them another name with `as`",
+        )
+        return None
+    taken = set(left.scope.names)
+    entries: list[ScopeColumn] = []
+    for entry in right.scope.columns:
+        column = entry.column
+        if not column.hidden and column.name in taken:
+            if alias is None:
+                context.diagnostics.report(
+                    relations.SAME_NAME_BOTH_SIDES,
+                    source.span,
+                    f"both sides have a column `{column.name}`",
+                    "this side has no name to tell them apart",
+                    help="name it: `( ... ) as <name>`",
+                )
+                return None
+            column = replace(column, name=f"{alias}.{entry.bare_name}")
+            if column.name in taken:
+                context.diagnostics.report(
+                    relations.SAME_NAME_BOTH_SIDES,
+                    source.span,
+                    f"both sides have a column `{column.name}`",
+                    "brings it a second time",
+                    help="`rename` or `project` one of them before the join",
+                )
+                return None
+        if not column.hidden:
+            taken.add(column.name)
+        entries.append(ScopeColumn(entry.index, column, entry.bare_name, (alias,) if alias else ()))
+    return Sides(left, right, tuple(entries))
+
+
+def _alias_of(source: nodes.SourceRef) -> str | None:
+    if source.alias is not None:
+        return source.alias.text
+    return source.relation.text if isinstance(source.relation, nodes.Name) else None
+
+
+def check_join(left: Current, right: Current, operator: nodes.Join, context: Context) -> Current | None:
+    if operator.side == "inner" and operator.defaults:
+        context.diagnostics.report(
+            relations.DEFAULT_MISPLACED,
+            operator.defaults[0].span,
+            "an inner join has no row without a partner, so it takes no default",
+            "would never be used",
+            help="write `left join` to keep rows without a partner",
+        )
+        return None
+    # A column named in `using` appears once, so it needs no alias to tell two apart.
+    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    condition = check_condition(sides, operator.condition, "join", context) if sides else None
+    if sides is None or condition is None:
+        return None
+    kept = [entry for entry in sides.right_entries if entry.index not in condition.using]
+    defaults = _check_defaults(sides, kept, operator, context)
+    if defaults is None:
+        return None
+    left_columns = left.schema.columns
+    left_defaults: tuple[typed.Const, ...] = ()
+    if operator.side == "full":
+        shared = {one for one, other in condition.equal if other in condition.using}
+        left_defaults = tuple(
+            _default_for(entry, defaults, operator, keep=entry.index in shared) for entry in left.scope.columns
+        )
+        left_columns = tuple(
+            _with_default(column, default) if position not in shared else column
+            for position, (column, default) in enumerate(zip(left_columns, left_defaults, strict=True))
+        )
+    right_defaults: tuple[typed.Const, ...] = ()
+    right_columns = tuple(entry.column for entry in kept)
+    if operator.side != "inner":
+        right_defaults = tuple(_default_for(entry, defaults, operator, keep=False) for entry in kept)
+        right_columns = tuple(map(_with_default, right_columns, right_defaults))
+    return _joined(sides, condition, operator, kept, (*left_columns, *right_columns), right_defaults, left_defaults)
+
+
+def _sides_for(
+    left: Current, right: Current, source: nodes.SourceRef, condition: nodes.JoinCondition, context: Context
+) -> Sides | None:
+    if isinstance(condition, nodes.On):
+        return name_sides(left, right, source, context)
+    shared = {name.text for name in condition.columns}
+    others = Scope([entry for entry in right.scope.columns if entry.column.name not in shared])
+    sides = name_sides(left, Current(right.node, others), source, context)
+    if sides is None:
+        return None
+    alias = _alias_of(source)
+    merged = [
+        replace(entry, aliases=(alias,) if alias else ())
+        for entry in right.scope.columns
+        if entry.column.name in shared
+    ]
+    entries = sorted([*sides.right_entries, *merged], key=lambda entry: entry.index)
+    return Sides(left, right, tuple(entries))
+
+
+def _joined(
+    sides: Sides,
+    condition: Condition,
+    operator: nodes.Join,
+    kept: list[ScopeColumn],
+    columns: tuple[typed.Column, ...],
+    right_defaults: tuple[typed.Const, ...],
+    left_defaults: tuple[typed.Const, ...],
+) -> Current:
+    border = len(sides.left.schema.columns)
+    where = {entry.index: border + position for position, entry in enumerate(kept)}
+    where |= {other: one for one, other in condition.equal if other in condition.using}
+    key, unique, determined = _join_keys(sides, condition, operator.side, where)
+    node = typed.JoinNode(
+        sides.left.node,
+        sides.right.node,
+        operator.side,
+        condition.equal,
+        condition.rest_predicate,
+        tuple(entry.index for entry in kept),
+        right_defaults,
+        left_defaults,
+        schema=typed.Schema(columns, key, unique, determined),
+        span=operator.span,
+    )
+    return Current(node, _joined_scope(sides, condition, kept, columns))
+
+
+def _joined_scope(
+    sides: Sides, condition: Condition, kept: list[ScopeColumn], columns: tuple[typed.Column, ...]
+) -> Scope:
+    border = len(sides.left.schema.columns)
+    by_left = {left: right for left, right in condition.equal if right in condition.using}
+    right_aliases = {entry.index: entry.aliases for entry in sides.right_entries}
+    entries = [
+        ScopeColumn(
+            entry.index,
+            columns[entry.index],
+            entry.bare_name,
+            (*entry.aliases, *right_aliases[by_left[entry.index]]) if entry.index in by_left else entry.aliases,
+        )
+        for entry in sides.left.scope.columns
+    ]
+    entries += [
+        ScopeColumn(border + position, columns[border + position], entry.bare_name, entry.aliases)
+        for position, entry in enumerate(kept)
+    ]
+    return Scope(entries)
+
+
+def _join_keys(
+    sides: Sides, condition: Condition, side: str, where: dict[int, int]
+) -> tuple[Positions, tuple[Positions, ...], Determined]:
+    """The key of the pairs.
+
+    A side whose key is among the columns compared has at most one partner to offer, so the other side's key identifies
+    the pair. Rows without a partner have nothing from the other side, so an outer join may rely only on the side that
+    it keeps; a full join only on both.
+    """
+    left, right = sides.left.schema, sides.right.schema
+    one_right = identifies(right, [other for _, other in condition.equal])
+    one_left = identifies(left, [one for one, _ in condition.equal])
+    right_sets = move_all((right.key, *right.unique), where)
+    determined: Determined = left.determined
+    if side != "full":
+        determined = (*left.determined, *move_determined(right.determined, where))
+    left_sets = (left.key, *left.unique)
+    surviving: tuple[Positions, ...] = ()
+    if one_right and side != "full":
+        surviving += left_sets
+    if one_left and side == "inner":
+        surviving += right_sets
+    if surviving:
+        ordered = tuple(dict.fromkeys(surviving))
+        return ordered[0], ordered[1:], determined
+    if side == "full" and one_left and one_right and condition.using:
+        return tuple(sorted(one for one, _ in condition.equal)), (), determined
+    equalities: Determined = ()
+    if side == "inner":
+        equalities = tuple(((one,), where[other]) for one, other in condition.equal if where[other] != one)
+    right_key = right_sets[0] if right_sets else ()
+    return minimal((*left.key, *right_key), (*determined, *equalities)), (), determined
+
+
+def _check_defaults(
+    sides: Sides, kept: list[ScopeColumn], operator: nodes.Join, context: Context
+) -> dict[str, typed.Const] | None:
+    """Default per column name; None after reporting those that do not fit."""
+    fillable = {entry.column.name: entry.column for entry in kept if not entry.column.hidden}
+    if operator.side == "full":
+        for entry in sides.left.scope.columns:
+            if not entry.column.hidden:
+                fillable.setdefault(entry.column.name, entry.column)
+    defaults: dict[str, typed.Const] = {}
+    failed = False
+    for definition in operator.defaults:
+        name = definition.name.text
+        if name not in fillable:
+            failed = True
+            context.diagnostics.report(
+                relations.DEFAULT_MISPLACED,
+                definition.name.span,
+                f"`{name}` is not a column that this join could leave empty",
+                "no such column on the joined side",
+                help=f"columns that take a default: {', '.join(f'`{known}`' for known in fillable)}",
+            )
+            continue
+        failed |= report_taken(definition.name, set(defaults), context, "rename")
+        constant = _constant_default(definition, fillable[name], context)
+        if constant is None:
+            failed = True
+        else:
+            defaults[name] = constant
+    return None if failed else defaults
+
+
+def _constant_default(definition: nodes.Definition, column: typed.Column, context: Context) -> typed.Const | None:
+    value = check_expression(definition.value, Scope([]), context.functions, context.diagnostics)
+    if isinstance(value.type, ErrorType):
+        return None
+    converted = assign(value, column.type, f"column `{definition.name.text}`", context.diagnostics)
+    if isinstance(converted.type, ErrorType):
+        return None
+    # The scope is empty, so whatever is not an error is a constant.
+    constant = constant_value(converted)
+    assert constant is not NOT_CONSTANT
+    return typed.Const(constant, type=column.type, nullable=constant is None, span=definition.value.span)
+
+
+def _default_for(
+    entry: ScopeColumn, defaults: dict[str, typed.Const], operator: nodes.Join, *, keep: bool
+) -> typed.Const:
+    given = defaults.get(entry.column.name)
+    if given is not None and not keep:
+        return given
+    return typed.Const(None, type=entry.column.type, nullable=True, span=operator.span)
+
+
+def _with_default(column: typed.Column, default: typed.Const) -> typed.Column:
+    """A column that may be filled from `default` where a row has no partner."""
+    nullable = column.nullable or default.value is None
+    bounds = column.bounds
+    value: Value = default.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        low = None if bounds.low is None else min(bounds.low, value)
+        high = None if bounds.high is None else max(bounds.high, value)
+        bounds = replace(bounds, low=low, high=high)
+    return replace(column, nullable=nullable, bounds=bounds)
+
+
+def check_matching(left: Current, right: Current, operator: nodes.Matching, context: Context) -> Current | None:
+    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    verb = "not matching" if operator.negated else "matching"
+    condition = check_condition(sides, operator.condition, verb, context) if sides else None
+    if condition is None:
+        return None
+    node = typed.MatchingNode(
+        left.node,
+        right.node,
+        operator.negated,
+        condition.equal,
+        condition.rest_predicate,
+        schema=left.schema,
+        span=operator.span,
+    )
+    return Current(node, left.scope)
+
+
+def check_asof(left: Current, right: Current, operator: nodes.AsofJoin, context: Context) -> Current | None:
+    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    condition = check_condition(sides, operator.condition, "asof join", context) if sides else None
+    if sides is None or condition is None:
+        return None
+    times = _asof_times(sides, condition, operator, context)
+    if times is None:
+        return None
+    kept = [entry for entry in sides.right_entries if entry.index not in condition.using and not entry.column.hidden]
+    right_columns = [
+        replace(entry.column, nullable=entry.column.nullable or operator.left, is_event_time=False) for entry in kept
+    ]
+    columns = (*left.schema.columns, *right_columns)
+    node = typed.AsofNode(
+        left.node,
+        right.node,
+        operator.left,
+        condition.equal,
+        times[0],
+        times[1],
+        tuple(entry.index for entry in kept),
+        schema=replace(left.schema, columns=columns),
+        span=operator.span,
+    )
+    return Current(node, _joined_scope(sides, condition, kept, columns))
+
+
+def _asof_times(
+    sides: Sides, condition: Condition, operator: nodes.AsofJoin, context: Context
+) -> tuple[int, int] | None:
+    """The time columns compared: those of `right <= left` in the condition, or else both sides' event times."""
+    border = len(sides.left.schema.columns)
+    match condition.rest:
+        case (
+            typed.Apply(function="less_equal", arguments=(typed.ColumnRef() as early, typed.ColumnRef() as late)),
+        ) | (typed.Apply(function="greater_equal", arguments=(typed.ColumnRef() as late, typed.ColumnRef() as early)),):
+            if isinstance(early.type, TimeType) and late.index < border <= early.index:
+                return late.index, early.index - border
+        case _:
+            pass
+    if not condition.rest:
+        left_times = [i for i, column in enumerate(sides.left.schema.columns) if column.is_event_time]
+        right_times = [i for i, column in enumerate(sides.right.schema.columns) if column.is_event_time]
+        if len(left_times) == 1 and len(right_times) == 1:
+            return left_times[0], right_times[0]
+    context.diagnostics.report(
+        relations.ASOF_NEEDS_TIMES,
+        operator.condition.span,
+        "this asof join does not say which times to compare",
+        "besides equalities it takes exactly one `right time <= left time`",
+        note=Note("without it, both sides must have exactly one `event time` column"),
+        help="write `on <key> = R.<key> and R.<time> <= <time>`",
+    )
+    return None
