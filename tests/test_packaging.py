@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,13 +50,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledCopy:
     build_archive = f"from setuptools.build_meta import build_sdist; build_sdist({str(folder)!r})"
     run(sys.executable, "-c", build_archive, cwd=folder / "source")
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as opened:
-        opened.extractall(folder / "unpacked", filter="data")
-    (unpacked,) = (folder / "unpacked").iterdir()
 
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     offline = ("--no-deps", "--no-index", "--no-build-isolation")
-    run(*pip, "wheel", *offline, "--wheel-dir", str(folder), str(unpacked), cwd=folder)
+    run(*pip, "wheel", *offline, "--wheel-dir", str(folder), str(archive), cwd=folder)
     (wheel,) = folder.glob("*.whl")
     run(*pip, "install", *offline, "--target", str(folder / "site"), str(wheel), cwd=folder)
     return InstalledCopy(folder / "site", frozenset(path for path in paths if path.split("/")[0] in PACKAGES))

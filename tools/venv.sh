@@ -38,5 +38,6 @@ fi
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 echo "Installing the locked packages into $folder"
 "$folder/bin/python" -m pip install --quiet --require-hashes --requirement requirements.lock
-# The build backend comes from the lock too, hence no isolated build with whatever is newest today.
-"$folder/bin/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
+# The build backend comes from the lock too, hence no isolated build with whatever is newest today. Errors only: newer
+# versions of pip show setuptools' general advice about editable installs, which says nothing about this one.
+"$folder/bin/python" -m pip install -qq --no-deps --no-build-isolation --editable .
