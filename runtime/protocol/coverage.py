@@ -5,7 +5,7 @@ Components keep one per in-edge, messages carry them, curiosity is the part that
 class of ticks, but ranges run over all ticks: a tick the stream does not own is silent, hence known as soon as the
 range around it is. So in normal operation a coverage is ONE range starting at 0, and everything is short in that case.
 
-Costs, with n ranges: an `add` that starts inside or right after the highest range is O(1); every other `add`, and every
+Costs, with n ranges: an `add` that starts inside or above the highest range is O(1); every other `add`, and every
 question about one tick or one range, finds its place in O(log n) and then touches only the ranges concerned (inserting
 in the middle also moves list memory). Space is two list entries per range.
 
@@ -84,13 +84,17 @@ class Coverage:
     def _add_elsewhere(self, first: int, last: int) -> bool:
         _check_range(first, last)
         firsts, lasts = self._firsts, self._lasts
+        if not lasts or first > lasts[-1] + 1:
+            firsts.append(first)
+            lasts.append(last)
+            return True
         low = bisect_left(lasts, first - 1)  # ranges low..high-1 overlap or touch first..last
         high = bisect_right(firsts, last + 1, low)
         if low == high:
             firsts.insert(low, first)
             lasts.insert(low, last)
             return True
-        if high - low == 1 and firsts[low] <= first and last <= lasts[low]:
+        if firsts[low] <= first and last <= lasts[low]:
             return False
         firsts[low:high] = [min(first, firsts[low])]
         lasts[low:high] = [max(last, lasts[high - 1])]

@@ -21,9 +21,27 @@ def ranges_in(low: int, high: int) -> st.SearchStrategy[Range]:
     return st.one_of(short, ends.map(lambda pair: (min(pair), max(pair))))
 
 
+def walks_in(low: int, high: int) -> st.SearchStrategy[list[Range]]:
+    """Each range begins near the end of the one before: where ranges overlap, touch, or just fail to."""
+
+    def walk(strides: list[tuple[int, int]]) -> list[Range]:
+        walked, last = [], low - 1
+        for stride, more in strides:
+            first = min(high, max(low, last + stride))
+            last = min(high, first + more)
+            walked.append((first, last))
+        return walked
+
+    return st.lists(st.tuples(st.integers(-3, 5), st.integers(0, 3)), max_size=12).map(walk)
+
+
+def range_lists_in(low: int, high: int) -> st.SearchStrategy[list[Range]]:
+    return st.one_of(walks_in(low, high), st.lists(ranges_in(low, high), max_size=12))
+
+
 ranges = ranges_in(0, SPAN)
-range_lists = st.lists(ranges, max_size=12)
-any_range_lists = st.one_of(range_lists, st.lists(ranges_in(TICK_MAX - SPAN, TICK_MAX), max_size=12))
+range_lists = range_lists_in(0, SPAN)
+any_range_lists = st.one_of(range_lists, range_lists_in(TICK_MAX - SPAN, TICK_MAX))
 coverages = range_lists.map(lambda pairs: Coverage.of(*pairs))
 ticks = st.integers(0, SPAN + 2)
 

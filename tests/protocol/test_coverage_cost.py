@@ -62,13 +62,13 @@ GAPS = [0, 1, 10, 100, 1_000, 10_000]
 
 
 @pytest.mark.parametrize("gaps", GAPS)
-def test_extending_the_highest_range_looks_at_nothing_else(gaps: int) -> None:
+def test_adding_at_or_above_the_highest_range_looks_at_nothing_else(gaps: int) -> None:
     coverage = with_gaps(gaps)
     end = coverage.highest()
-    for first, last in [(end + 1, end + 1), (end, end + 5), (end - 3, end - 1)]:
+    for first, last in [(end + 1, end + 1), (end, end + 5), (end - 3, end - 1), (end + 8, end + 9)]:
         assert 0 < comparisons_of(coverage.add, Counted(first), Counted(last)) <= 6
-    assert coverage.highest() == end + 5
-    assert coverage.ranges_count() == gaps + 1
+    assert coverage.highest() == end + 9
+    assert coverage.ranges_count() == gaps + 2
 
 
 @pytest.mark.parametrize("gaps", GAPS)
