@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 INT_MIN = -(2**63)
 INT_MAX = 2**63 - 1
+TIME_MIN = -62_135_596_800_000_000
+TIME_MAX = 253_402_300_799_999_999
+"""Years 1 to 9999, so that every time can be written, in Python and in SQL alike."""
 DECIMAL_DIGITS_MAX = 18
 """A decimal is one 64-bit scaled integer, so that sums and products can be checked for overflow and stay fast."""
 
