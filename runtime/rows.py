@@ -82,6 +82,10 @@ class Rows:
         self.index[key] = slot
         return slot
 
+    def is_new(self, slot: int) -> bool:
+        """Has nobody written this row yet? Nothing that was computed depends on no tick at all."""
+        return self.max_tick[slot] == NO_TICK
+
     def slots_for(self, batch: Batch) -> list[int]:
         return [self.slot_for(key) for key in batch.keys(self.key_width)]
 
@@ -136,6 +140,10 @@ class Rows:
         max_tick = self.max_tick
         return sorted(slot for slot in self.index.values() if max_tick[slot] > tick)
 
+    def slots(self) -> list[int]:
+        """All rows, visible or not, in the order in which `export` lists them and `restore` numbers them."""
+        return sorted(self.index.values())
+
     def visible_slots(self) -> list[int]:
         visible = self.visible
         return sorted(slot for slot in self.index.values() if visible[slot])
@@ -172,7 +180,7 @@ class Rows:
     # Checkpoints: plain data, `last_step` and journal excluded (they are of one epoch)
 
     def export(self) -> dict[str, object]:
-        slots = sorted(self.index.values())
+        slots = self.slots()
         return {
             "columns": [[column[slot] for slot in slots] for column in self.columns],
             "visible": [self.visible[slot] for slot in slots],

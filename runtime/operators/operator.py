@@ -59,10 +59,11 @@ class Operator(ABC):
 
         Set value columns, `visible` and `max_tick` of each touched row. Touched: value or visibility changed; for a
         versioned relation: the group was reached by any row, changed or not (S1). A key that was reached gets a slot
-        even if it is not visible: that is its tombstone (T1). `max_tick` comes from the rows the value depends on
-        (batch.max_ticks, inputs[e].max_tick), never from what happened to arrive last; for a versioned row it is the
-        largest that ever reached the group and at least `in_floor`. Check everything that can fail before changing
-        anything: a message is applied wholly or not at all.
+        even if it is not visible: that is its tombstone (T1), and it counts as touched when new. `max_tick` comes from
+        the rows the value depends on (batch.max_ticks, inputs[e].max_tick), never from what happened to arrive last;
+        larger than necessary is safe, smaller is not. For a versioned row it is the largest that ever reached the
+        group and at least `in_floor`. Check everything that can fail before changing anything: a message is applied
+        wholly or not at all.
         """
 
     def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
@@ -72,6 +73,11 @@ class Operator(ABC):
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:  # noqa: ARG002
         """Keys of this batch, just applied, that can never again change anything visible here (T4)."""
         return []
+
+    def may_forget(self, slot: int) -> bool:  # noqa: ARG002
+        """May this invisible output row be forgotten once all receivers know of it (T2)? Not if the operator still
+        computes with what is in its slot."""
+        return True
 
     def export_extra(self) -> dict[str, object]:
         """State beyond rows and inputs, as plain data."""
@@ -90,6 +96,10 @@ class Operator(ABC):
         if copy is not None:
             copy.store(slots, batch)
         return list(dict.fromkeys(touched))
+
+    def forget(self, slot: int) -> None:
+        """T2: drop an invisible row; if its key comes back it gets a new slot."""
+        self.rows.forget(slot)
 
     def export(self) -> dict[str, object]:
         """The whole state as plain data, sharing nothing with it (C1)."""

@@ -25,6 +25,7 @@ class LogState:
     """What opening a stream's log showed. Opening it with an epoch fences off all older epochs.
 
     `publishes`: (producer, sequence, ticks) for the newest `producer_window` publishes of each producer, oldest first.
+    They outlive the trimming of their events: a producer may repeat itself long after.
     """
 
     last_tick: int
@@ -99,9 +100,8 @@ class LogWritten:
 
 @dataclass(frozen=True, slots=True)
 class LogFailed:
-    """A write failed, or nobody knows whether it did. `fenced`: a newer incarnation has opened the log."""
+    """A write or a read failed, or nobody knows whether it did. `fenced`: a newer incarnation has opened the log."""
 
-    number: int
     reason: str
     fenced: bool = False
 
@@ -187,7 +187,7 @@ class AppendToLog:
 
 @dataclass(frozen=True, slots=True)
 class ReserveSilence:
-    """Write durably that no event will ever be logged at or below this tick which is not in the log by now."""
+    """Write durably that no later incarnation logs anything at or below this tick (E3)."""
 
     epoch: int
     number: int

@@ -118,8 +118,16 @@ class Curiosity:
 
 
 @dataclass(frozen=True, slots=True)
+class EventAck:
+    """What the receiver of an event edge has in memory: stops pushes of these ticks."""
+
+    receiver_epoch: int
+    coverage: LineageCoverage
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
-    """What the receiver has in memory: stops pushes and lets tombstones go (T2). Event edges leave epoch and step 0."""
+    """What the receiver of a state edge has in memory: stops pushes and lets tombstones go (T2)."""
 
     receiver_epoch: int
     adopted_epoch: int
@@ -144,5 +152,5 @@ class Durable:
 
 
 Downstream = Events | Trimmed | Knowledge | Snapshot | Heartbeat | Part
-Upstream = EventCuriosity | Curiosity | Ack | Quench | Durable
+Upstream = EventCuriosity | Curiosity | EventAck | Ack | Quench | Durable
 Message = Downstream | Upstream

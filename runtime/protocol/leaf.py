@@ -1,0 +1,132 @@
+"""The subscriber's leaf: a copy of a view that tells a client what it sees.
+
+Snapshot first, then changes. A leaf is a component like any other, so it resumes by its checkpoint: token and rows
+belong together (C7). The four emit modes differ only in what is held back and what is added to a delivery.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Literal
+
+from runtime import plan as plans
+from runtime.batch import Batch
+from runtime.plan import Emit, Finality, StreamSpec
+from runtime.protocol.bounds import Bounds, Stripe
+from runtime.protocol.checkpoint import Checkpoint
+from runtime.protocol.coverage import NO_TICK
+from runtime.protocol.events import Deliver, Token
+from runtime.protocol.state_component import StateComponent
+
+
+class Leaf(StateComponent):
+    """`delivered_step`: the client has been told everything up to this step of our epoch."""
+
+    def __init__(self, plan: plans.Plan, name: str) -> None:
+        super().__init__(plan, name)
+        assert self.plan.emit is not None
+        self.emit_mode = self.plan.emit
+        specs = [plan.by_name[stream].operator for stream in plan.lineages[name]]
+        stripes = [Stripe(spec.modulus, spec.residue) for spec in specs if isinstance(spec, StreamSpec)]
+        self._bounds = Bounds(self.relation, stripes)
+        self.delivered_step = 0
+        self._must_send_snapshot = True
+        self._highest_max_tick = NO_TICK
+        self._awaiting_horizon: list[tuple[int, int]] = []  # (max_tick, slot) of rows not final yet: a heap
+
+    def token(self) -> Token:
+        """C7: valid only with the rows of the same moment."""
+        return Token(self.epoch, self.step, self.coverage())
+
+    def _load(self, checkpoint: Checkpoint | None) -> None:
+        super()._load(checkpoint)
+        rows = self.operator.rows
+        self.delivered_step = 0
+        self._must_send_snapshot = checkpoint is None
+        self._highest_max_tick = max(rows.max_tick, default=NO_TICK)
+        self._awaiting_horizon = []
+        if self.relation.finality is Finality.HORIZON:
+            for slot in rows.visible_slots():
+                heappush(self._awaiting_horizon, (rows.max_tick[slot], slot))
+
+    def _stepped(self, touched: list[int]) -> None:
+        max_tick = self.operator.rows.max_tick
+        self._highest_max_tick = max([self._highest_max_tick, *(max_tick[slot] for slot in touched)])
+        match self.emit_mode:
+            case Emit.CHANGES | Emit.BOUNDS:
+                self._deliver(touched)
+            case Emit.FINAL:
+                self._deliver_final(touched)
+            case Emit.AS_OF_HORIZON:
+                if self.is_cut():
+                    self._deliver(self.touched_since(self.delivered_step))
+
+    def is_cut(self) -> bool:
+        """Section 8: every row is as of the horizon, so together they are the view of all ticks up to it."""
+        return max(self._highest_max_tick, self.in_floor) <= self.horizon()
+
+    def _deliver(self, touched: list[int]) -> None:
+        """Everything that changed since the last delivery. Without a changed row nothing is said but in cuts."""
+        rows = self.operator.rows
+        kind: Literal["snapshot", "changes"] = "changes"
+        slots = touched
+        if self._must_send_snapshot:
+            kind, slots = "snapshot", rows.visible_slots()
+        self._must_send_snapshot = False
+        self.delivered_step = self.step
+        if slots or kind == "snapshot" or self.emit_mode is not Emit.CHANGES:
+            self._hand_over(kind, slots)
+
+    def _deliver_final(self, touched: list[int]) -> None:
+        """Only rows that can no longer change, each once."""
+        rows = self.operator.rows
+        slots: list[int] = []
+        if self.relation.finality is Finality.VISIBLE:
+            slots = [slot for slot in touched if rows.visible[slot]]
+        elif self.relation.finality is Finality.HORIZON:
+            for slot in touched:
+                if rows.visible[slot]:
+                    heappush(self._awaiting_horizon, (rows.max_tick[slot], slot))
+            slots = self._now_final()
+        kind: Literal["snapshot", "changes"] = "snapshot" if self._must_send_snapshot else "changes"
+        self.delivered_step = self.step
+        if slots or self._must_send_snapshot:
+            self._must_send_snapshot = False
+            self._hand_over(kind, slots)
+
+    def _now_final(self) -> list[int]:
+        """Rows whose last max_tick the horizon has reached; entries that a later touch has replaced do not count."""
+        rows, horizon = self.operator.rows, self.horizon()
+        found: dict[int, None] = {}
+        if self.in_floor > horizon:
+            return []
+        while self._awaiting_horizon and self._awaiting_horizon[0][0] <= horizon:
+            tick, slot = heappop(self._awaiting_horizon)
+            if rows.visible[slot] and rows.max_tick[slot] == tick:
+                found[slot] = None
+        return list(found)
+
+    def is_final(self, slot: int, horizon: int) -> bool:
+        rows = self.operator.rows
+        match self.relation.finality:
+            case Finality.VISIBLE:
+                return rows.visible[slot]
+            case Finality.HORIZON:
+                return rows.visible[slot] and max(rows.max_tick[slot], self.in_floor) <= horizon
+            case Finality.NEVER:
+                return False
+
+    def _hand_over(self, kind: Literal["snapshot", "changes"], slots: list[int]) -> None:
+        horizon = self.horizon()
+        batch: Batch = self.operator.rows.select(slots)
+        low = high = None
+        if self.emit_mode is Emit.BOUNDS:
+            low, high = self._bounds.of(batch, self.coverage(), horizon, self.in_floor)
+        final = tuple(self.is_final(slot, horizon) for slot in slots)
+        self.emit(Deliver(kind, batch, horizon, final, self.token(), low, high))
+
+    def is_forgettable(self, slot: int, limit: int) -> bool:
+        """A row that vanished must first have been told."""
+        if self.operator.rows.last_step[slot] > self.delivered_step:
+            return False
+        return super().is_forgettable(slot, limit)

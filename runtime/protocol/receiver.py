@@ -1,0 +1,261 @@
+"""The receiving half of a component that has in-edges: asking, idle polling, acknowledging, checkpoints.
+
+Event and state components build on it. Timers: `ask:<edge>` repeats a question, `idle:<edge>` polls a quiet edge
+(pull), `ack:<edge>` gathers acknowledgements, `checkpoint` writes one now and then.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from runtime import plan as plans
+from runtime.batch import Batch
+from runtime.plan import Mode
+from runtime.protocol.asking import Asker, jittered
+from runtime.protocol.checkpoint import Checkpoint, EdgeCheckpoint
+from runtime.protocol.component import Component
+from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.errors import BadCheckpoint, UnexpectedMessage
+from runtime.protocol.event_in_edge import EventInEdge
+from runtime.protocol.events import PersistCheckpoint, ReportTrimmed, Restarted
+from runtime.protocol.messages import NO_EPOCH, Ack, Curiosity, Durable, EventAck, EventCuriosity, Events, Trimmed
+from runtime.protocol.state_in_edge import StateInEdge
+from runtime.protocol.validation import Place
+
+AnyInEdge = EventInEdge | StateInEdge
+
+
+class Receiver(Component):
+    """`in_edges` by name, in plan order."""
+
+    def __init__(self, plan: plans.Plan, name: str) -> None:
+        super().__init__(plan, name)
+        self._senders = {edge.name: plan.by_name[edge.sender].relation for edge in self.plan.in_edges}
+        self._lineages_counts = {edge.name: len(plan.lineages[edge.sender]) for edge in self.plan.in_edges}
+        self.in_edges: dict[str, AnyInEdge] = {}
+        self._checkpoint_number = 0
+        self._checkpoints_pending: dict[int, dict[str, int]] = {}
+        self._has_changed = False  # since the last checkpoint
+
+    def coverage(self) -> LineageCoverage:
+        return LineageCoverage.concat(edge.coverage for edge in self.in_edges.values())
+
+    def horizon(self) -> int:
+        return min(edge.coverage.horizon() for edge in self.in_edges.values())
+
+    # Restart
+
+    def _restart(self, event: Restarted) -> None:
+        edges = self._fresh_in_edges()
+        checkpoint = event.checkpoint
+        if checkpoint is not None:
+            self._check_checkpoint(event, checkpoint, edges)
+            for edge, saved in zip(edges.values(), checkpoint.edges, strict=True):
+                edge.coverage = saved.coverage.copy()
+                if isinstance(edge, StateInEdge):
+                    edge.adopted_epoch, edge.applied_step = saved.adopted_epoch, saved.applied_step
+        try:
+            self._load(checkpoint)
+        except (ValueError, KeyError, TypeError) as broken:
+            raise BadCheckpoint(self.name, "Restarted", str(broken)) from broken
+        self.in_edges = edges
+        self._checkpoints_pending = {}
+        self._has_changed = False
+
+    def _fresh_in_edges(self) -> dict[str, AnyInEdge]:
+        edges: dict[str, AnyInEdge] = {}
+        offset = 0
+        for index, edge in enumerate(self.plan.in_edges):
+            relation, count = self._senders[edge.name], self._lineages_counts[edge.name]
+            asker = Asker((self.name, edge.name), self.tuning.ask_delay_us, self.tuning.ask_delay_us_max)
+            kind = EventInEdge if relation.is_event else StateInEdge
+            edges[edge.name] = kind(edge, index, offset, count, relation, asker)
+            offset += count
+        return edges
+
+    def _check_checkpoint(self, event: Restarted, checkpoint: Checkpoint, edges: dict[str, AnyInEdge]) -> None:
+        if checkpoint.component != self.name:
+            raise BadCheckpoint(self.name, "Restarted", f"a checkpoint of {checkpoint.component}")
+        if [len(edge.coverage) for edge in checkpoint.edges] != [edge.lineages_count for edge in edges.values()]:
+            raise BadCheckpoint(self.name, "Restarted", "in-edges or lineages are not those of the plan")
+        if self.is_bulk_too_old(event, checkpoint):
+            raise BadCheckpoint(
+                self.name,
+                "Restarted",
+                f"bulk install at {checkpoint.bulk_horizon}, acknowledged {event.acknowledged_horizon} as durable",
+            )
+
+    def is_bulk_too_old(self, event: Restarted, checkpoint: Checkpoint) -> bool:
+        """C6: what lies between could be trimmed at any time, on our own word."""
+        return checkpoint.bulk_horizon is not None and checkpoint.bulk_horizon < event.acknowledged_horizon
+
+    @abstractmethod
+    def _load(self, checkpoint: Checkpoint | None) -> None:
+        """Replace operator state, rows, floors and out-edges; ValueError leaves the old ones."""
+
+    def _started(self, event: Restarted) -> None:  # noqa: ARG002
+        """C2: ask on every in-edge."""
+        for edge in self.in_edges.values():
+            self.ask(edge, open_end=True)
+            if edge.mode is Mode.PULL:
+                self._arm_idle(edge)
+        if self.tuning.checkpoint_us:
+            self.arm("checkpoint", self.tuning.checkpoint_us)
+
+    # Asking
+
+    def ask(self, edge: AnyInEdge, *, open_end: bool = False) -> None:
+        """S3, E2: send the edge's question unless one is outstanding."""
+        if not edge.asker.may_ask():
+            return
+        if isinstance(edge, StateInEdge):
+            self.send(edge.name, Curiosity(self.epoch, edge.adopted_epoch, edge.applied_step, edge.coverage.copy()))
+        else:
+            wanted = edge.question(open_end=open_end, ranges_max=self.tuning.curiosity_ranges_max)
+            if not wanted:
+                return
+            self.send(edge.name, EventCuriosity(self.epoch, wanted))
+        self.arm(f"ask:{edge.name}", edge.asker.asked())
+
+    def _timer_fired(self, kind: str, edge: str, now_us: int) -> None:  # noqa: ARG002
+        if kind == "checkpoint" and not edge:
+            if self._has_changed:
+                self._checkpoint()
+            self.arm("checkpoint", self.tuning.checkpoint_us)
+            return
+        if edge not in self.in_edges:
+            raise UnexpectedMessage(self.name, f"{kind}:{edge}", "no such timer")
+        in_edge = self.in_edges[edge]
+        match kind:
+            case "ask":
+                self._ask_again(in_edge)
+            case "idle":
+                self._poll(in_edge)
+            case "ack":
+                self.acknowledge(in_edge)
+            case _:
+                raise UnexpectedMessage(self.name, f"{kind}:{edge}", "no such timer")
+
+    def _ask_again(self, edge: AnyInEdge) -> None:
+        """S3: until answered."""
+        if not edge.asker.waiting:
+            return
+        edge.asker.expired()
+        if isinstance(edge, StateInEdge):
+            if edge.is_behind:
+                self.ask(edge)
+        elif edge.needs_answer():
+            self.ask(edge, open_end=not edge.has_heard)
+        else:
+            edge.asker.answered()
+
+    def _poll(self, edge: AnyInEdge) -> None:
+        """Pull: a message may be lost without leaving a gap, so a quiet edge is asked (S3, the idle timer)."""
+        if not edge.progressed:
+            if isinstance(edge, StateInEdge):
+                edge.is_behind = True
+            self.ask(edge, open_end=True)
+        edge.progressed = False
+        self._arm_idle(edge)
+
+    def _arm_idle(self, edge: AnyInEdge) -> None:
+        self.arm(f"idle:{edge.name}", jittered(self.tuning.idle_us, self.name, edge.name))
+
+    # Event edges
+
+    def _events_arrived(self, edge: EventInEdge, message: Events) -> tuple[LineageCoverage, Batch] | None:
+        """E1: the new ticks and their events, now covered; None if there is nothing new."""
+        place = Place(self.name, edge.name)
+        place.check_coverage(message.cover, edge.lineages_count)
+        place.check_events(message.rows, message.cover, edge.relation)
+        edge.has_heard = True
+        self._acknowledge_later(edge)
+        novel = edge.novel_cover(message.cover)
+        if not novel:
+            self.counters["events_repeated"] += 1
+            if not edge.needs_answer():
+                edge.asker.answered()
+            return None
+        rows = edge.novel_rows(message.rows, novel)
+        edge.learn(novel)
+        edge.progressed = True
+        self._has_changed = True
+        return novel, rows
+
+    def _after_events(self, edge: EventInEdge) -> None:
+        """E2: ask at once if this message left a gap."""
+        if edge.needs_answer():
+            edge.asker.helped()
+            self.ask(edge)
+        else:
+            edge.asker.answered()
+
+    def _trimmed_arrived(self, edge: EventInEdge, message: Trimmed) -> LineageCoverage:
+        """E2: ticks that nobody upstream has any more. Those we lack are reported, not guessed."""
+        Place(self.name, edge.name).check_coverage(message.ranges, edge.lineages_count)
+        edge.has_heard = True
+        lost = message.ranges.difference(edge.coverage).difference(edge.lost)
+        if lost:
+            edge.lost.update(lost)
+            self.counters["trimmed_reports"] += 1
+            self.emit(ReportTrimmed(edge.name, lost))
+        return lost
+
+    # Acknowledging
+
+    def _acknowledge_later(self, edge: AnyInEdge) -> None:
+        """Event edges acknowledge only to stop pushes; state edges also to let tombstones go (T2)."""
+        if not edge.is_ack_armed and (isinstance(edge, StateInEdge) or edge.mode is Mode.PUSH):
+            edge.is_ack_armed = True
+            self.arm(f"ack:{edge.name}", self.tuning.ack_us)
+
+    def acknowledge(self, edge: AnyInEdge) -> None:
+        """Pull: once per position; a lost one only delays the sender's cleaning. Push: whenever something repeats."""
+        edge.is_ack_armed = False
+        if isinstance(edge, StateInEdge):
+            position = edge.position()
+            if position[0] != NO_EPOCH and (edge.mode is Mode.PUSH or position != edge.acked):
+                edge.acked = position
+                self.send(edge.name, Ack(self.epoch, *position))
+        else:
+            self.send(edge.name, EventAck(self.epoch, edge.coverage.copy()))
+
+    # Checkpoints
+
+    def _checkpoint(self) -> None:
+        """C1: one consistent cut; we are between two steps whenever an event is handled."""
+        self._checkpoint_number += 1
+        self._checkpoints_pending[self._checkpoint_number] = {
+            name: edge.coverage.horizon() for name, edge in self.in_edges.items() if isinstance(edge, EventInEdge)
+        }
+        self._has_changed = False
+        self.emit(PersistCheckpoint(self._checkpoint_number, self.checkpoint()))
+
+    def edge_checkpoints(self) -> tuple[EdgeCheckpoint, ...]:
+        return tuple(
+            EdgeCheckpoint(edge.adopted_epoch, edge.applied_step, edge.coverage.copy())
+            if isinstance(edge, StateInEdge)
+            else EdgeCheckpoint(NO_EPOCH, 0, edge.coverage.copy())
+            for edge in self.in_edges.values()
+        )
+
+    @abstractmethod
+    def checkpoint(self) -> Checkpoint:
+        """The present state, sharing nothing with it."""
+
+    def _checkpoint_written(self, number: int) -> None:
+        """C3, C4: only now may upstream trim, and only up to what is in that checkpoint."""
+        horizons = self._checkpoints_pending.get(number)
+        if horizons is None:
+            return
+        self._checkpoints_pending = {n: saved for n, saved in self._checkpoints_pending.items() if n > number}
+        for name, horizon in self.durable_horizons(horizons).items():
+            self.send(name, Durable(self.epoch, horizon))
+
+    def durable_horizons(self, in_checkpoint: dict[str, int]) -> dict[str, int]:
+        """C4: those of the newest durable checkpoint, never of memory."""
+        return in_checkpoint
+
+    def _checkpoint_failed(self, number: int) -> None:
+        self._checkpoints_pending.pop(number, None)
+        self._has_changed = True

@@ -1,0 +1,209 @@
+"""What a state component does with messages of its state in-edges: rules S2, S3, S6, S7 carried out.
+
+`StateInEdge` judges, this file acts: applies rows through the operator, holds, asks, adopts, quenches.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from runtime import plan as plans
+from runtime.batch import Batch
+from runtime.operators.operator import Operator
+from runtime.protocol.coverage import NO_TICK, LineageCoverage
+from runtime.protocol.errors import BadRange, BadShape, BadType, TooLarge
+from runtime.protocol.messages import Heartbeat, Knowledge, Part, Quench, Snapshot
+from runtime.protocol.receiver import Receiver
+from runtime.protocol.state_in_edge import StateInEdge, Verdict
+from runtime.protocol.validation import Place
+
+
+class StateReceiver(Receiver):
+    """`in_floor`: the largest floor received with a complete snapshot."""
+
+    operator: Operator
+
+    def __init__(self, plan: plans.Plan, name: str) -> None:
+        super().__init__(plan, name)
+        self.in_floor = NO_TICK
+
+    @abstractmethod
+    def _advance(self, touched: list[int]) -> None: ...
+
+    @abstractmethod
+    def _raise_floors(self, floor: int) -> None: ...
+
+    # Checks
+
+    def _check_knowledge(self, edge: StateInEdge, message: Knowledge) -> None:
+        place = Place(self.name, edge.name)
+        self._check_head(place, edge, message)
+        place.check_step(message.from_step)
+        if message.from_step >= message.to_step:
+            raise BadRange(self.name, edge.name, f"steps ({message.from_step}, {message.to_step}]")
+        place.check_rows(message.rows, edge.relation)
+
+    def _check_snapshot(self, edge: StateInEdge, message: Snapshot) -> None:
+        place = Place(self.name, edge.name)
+        self._check_head(place, edge, message)
+        place.check_tick(message.horizon)
+        place.check_tick(message.floor)
+        if type(message.complete) is not bool:
+            raise BadType(self.name, edge.name, f"complete is {message.complete!r}")
+        place.check_rows(message.rows, edge.relation)
+
+    def _check_head(self, place: Place, edge: StateInEdge, message: Knowledge | Snapshot) -> None:
+        place.check_epoch(message.epoch)
+        place.check_step(message.to_step)
+        place.check_coverage(message.coverage, edge.lineages_count)
+        if message.filtered_for is not None:
+            place.check_epoch(message.filtered_for)
+
+    # Messages
+
+    def _knowledge_arrived(self, edge: StateInEdge, message: Knowledge) -> None:
+        self._check_knowledge(edge, message)
+        if edge.is_filtered_for_another(message.filtered_for, self.epoch):
+            self._drop(edge, "filtered")
+            self._fall_behind(edge)
+            return
+        verdict = edge.judge_knowledge(message)
+        if verdict is Verdict.APPLY:
+            self._check_growth(edge, message.coverage)
+            self._continue(edge, message)
+        elif verdict is Verdict.DROP:
+            self._drop(edge, "stale")
+        else:
+            if verdict is Verdict.HOLD and not edge.hold(message, self.tuning.held_messages_max):
+                self.counters["dropped.no_room"] += 1
+            if edge.should_hasten(message.epoch, message.coverage):
+                edge.asker.answered()
+            self._fall_behind(edge)
+
+    def _continue(self, edge: StateInEdge, message: Knowledge) -> None:
+        """S2: apply, then whatever was held back for it."""
+        following: Knowledge | None = message
+        while following is not None:
+            before = edge.coverage
+            edge.continue_to(following)
+            self._take(edge, following.rows, before)
+            following = edge.release()
+        self._caught_up(edge)
+
+    def _check_growth(self, edge: StateInEdge, coverage: LineageCoverage) -> None:
+        """Knowledge only grows: within an epoch no correct sender says less than before."""
+        if not coverage.contains(edge.coverage):
+            raise BadRange(self.name, edge.name, "the sender's coverage shrank within its epoch")
+
+    def _snapshot_arrived(self, edge: StateInEdge, message: Snapshot) -> None:
+        self._check_snapshot(edge, message)
+        if edge.is_filtered_for_another(message.filtered_for, self.epoch):
+            self._drop(edge, "filtered")
+            self._fall_behind(edge)
+            return
+        verdict = edge.judge_snapshot(message)
+        if verdict is Verdict.APPLY:
+            self._adopt(edge, message)
+        elif verdict is Verdict.DROP:
+            self._drop(edge, "stale")
+        else:  # S6: rejected; the question is asked again with the present coverage, in its own time
+            self.counters["snapshots_rejected"] += 1
+            self._fall_behind(edge)
+
+    def _adopt(self, edge: StateInEdge, message: Snapshot) -> None:
+        """S6. The operator sees rows that replace rows, as always."""
+        copy = self.operator.inputs[edge.index]
+        assert copy is not None, "state edges are always copied"
+        rows = message.rows
+        if message.complete:
+            self._raise_floors(message.floor)
+            rows = edge.rows_of_complete(message, copy)
+        before = edge.coverage
+        edge.adopt(message)
+        self.counters["snapshots_adopted"] += 1
+        self._take(edge, rows, before)
+        following = edge.release()
+        if following is not None:
+            self._continue(edge, following)
+        else:
+            self._caught_up(edge)
+
+    def _take(self, edge: StateInEdge, rows: Batch, before: LineageCoverage) -> None:
+        """S1: one message is one step. Without new ticks there is one only if rows were touched all the same."""
+        touched = self.operator.take(edge.index, rows)
+        edge.progressed = True
+        self._has_changed = True
+        if touched or edge.coverage != before:
+            self._advance(touched)
+        self._quench(edge, rows)
+
+    def _heartbeat_arrived(self, edge: StateInEdge, message: Heartbeat) -> None:
+        place = Place(self.name, edge.name)
+        place.check_epoch(message.epoch)
+        place.check_step(message.step)
+        place.check_coverage(message.coverage, edge.lineages_count)
+        if edge.is_ahead(message):
+            if edge.should_hasten(message.epoch, message.coverage):
+                edge.asker.answered()
+            self._fall_behind(edge)
+        elif message.epoch == edge.adopted_epoch:
+            edge.progressed = True
+            self._caught_up(edge)
+        else:
+            self._drop(edge, "stale")
+
+    def _part_arrived(self, edge: StateInEdge, part: Part) -> None:
+        message = part.message
+        if not isinstance(message, Knowledge | Snapshot):
+            raise BadShape(self.name, edge.name, f"a part of {type(message).__name__}")
+        if not 0 <= part.index < part.count or part.rows_count < 0:
+            raise BadShape(self.name, edge.name, f"part {part.index} of {part.count}")
+        if part.rows_count > self.tuning.assembly_rows_max:
+            raise TooLarge(self.name, edge.name, f"{part.rows_count} rows, bound {self.tuning.assembly_rows_max}")
+        if isinstance(message, Knowledge):
+            self._check_knowledge(edge, message)
+            verdict = edge.judge_knowledge(message)
+        else:
+            self._check_snapshot(edge, message)
+            verdict = edge.judge_snapshot(message)
+        if verdict is Verdict.DROP:
+            self._drop(edge, "stale")
+            return
+        try:
+            whole = edge.assembly.add(part)
+        except ValueError as broken:
+            raise BadShape(self.name, edge.name, str(broken)) from broken
+        edge.asker.helped()
+        if isinstance(whole, Knowledge):
+            self._knowledge_arrived(edge, whole)
+        elif whole is not None:
+            self._snapshot_arrived(edge, whole)
+
+    # What follows
+
+    def _drop(self, edge: StateInEdge, why: str) -> None:
+        """A repetition tells us that an acknowledgement may have been lost."""
+        self.counters[f"dropped.{why}"] += 1
+        self._acknowledge_later(edge)
+
+    def _fall_behind(self, edge: StateInEdge) -> None:
+        """S3: ask, and go on asking until answered."""
+        edge.is_behind = True
+        self.ask(edge)
+
+    def _caught_up(self, edge: StateInEdge) -> None:
+        self._acknowledge_later(edge)
+        if edge.held:  # still a gap before these
+            self._fall_behind(edge)
+        else:
+            edge.is_behind = False
+            edge.asker.answered()
+
+    def _quench(self, edge: StateInEdge, rows: Batch) -> None:
+        """T4: tell the sender which rows can no longer matter to this incarnation."""
+        if not self.tuning.quench_keys or len(edge.quenched) >= self.tuning.quenched_keys_max:
+            return
+        dead = self.operator.dead_input_keys(edge.index, rows)
+        if dead:
+            edge.quenched.update(dead)
+            self.send(edge.name, Quench(self.epoch, tuple(dead)))
