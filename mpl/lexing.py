@@ -1,8 +1,8 @@
 """Tokens: source text cut into words, numbers, texts and signs.
 
-The terminals of `grammar.lark` say what a token is; this module finds them, because lark's own lexer neither reports
-several errors of one text nor is fast enough for long programs. Called by `mpl/parser.py` and, for comments, by the
-formatter. What is no token at all is reported here and becomes a `BAD` token, which no statement accepts.
+The terminals of `grammar.lark` say what a token is; this module finds them, because lark's own lexer stops at the
+first error and is too slow for long programs. Called by `mpl/parser.py`, and by the formatter for comments. What is no
+token is given to `mpl/lexical_errors.py`, which reports it and says what to go on with.
 """
 
 from __future__ import annotations
@@ -10,57 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import intern
 
 from lark.lexer import PatternStr, TerminalDef
 
+from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
+from mpl.lexical_errors import check_number, recover
+from mpl.limits import NAME_CHARACTERS_MAX, check_name
 from mpl.source import Source, Span
+from mpl.tokens import END, NAME, Token
 
-NAME = "NAME"
-BAD = "BAD"
-END = "$END"
-"""What lark calls the end of its input: here the `;` after a statement, or the end of the text."""
+SAFE_DIGITS = 18
+"""A whole number of so many digits always fits in 64 bits."""
 
-RESERVED = frozenset(
-    [
-        "and",
-        "as",
-        "between",
-        "case",
-        "cast",
-        "else",
-        "end",
-        "false",
-        "from",
-        "in",
-        "is",
-        "join",
-        "like",
-        "not",
-        "null",
-        "on",
-        "or",
-        "then",
-        "true",
-        "using",
-        "when",
-        "where",
-    ]
+MISTAKES = (
+    r"(?P<UNCLOSED_QUOTE>['\"`](?:[^\n;]|;(?![ \t\r]*(?:\n|\Z)))*+)",
+    r"(?P<WRONG_COMMENT>/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*+|\#[^\n]*+)",
+    r"(?P<WRONG_SIGN>==+|!=|&&|!|&|=>|=<|\|(?![|>]))",
+    r"(?P<BAD_WORD>[0-9]++\.[0-9]\w*+|\w++)",
 )
-"""Words that are names only in backticks. All other keywords are names wherever the grammar wants a name."""
-
-
-class Token:
-    """One token: `type` is a terminal of the grammar, `text` is as written."""
-
-    __slots__ = ("span", "text", "type")
-
-    def __init__(self, type: str, text: str, span: Span) -> None:
-        self.type = type
-        self.text = text
-        self.span = span
-
-    def __repr__(self) -> str:
-        return f"Token({self.type}, {self.text!r})"
+"""What is not MPL but has a meaning elsewhere. Tried after the grammar's words, before its signs."""
 
 
 @dataclass(frozen=True)
@@ -73,38 +42,70 @@ class Lexicon:
 
     @staticmethod
     def of(terminals: Iterable[TerminalDef]) -> Lexicon:
-        """Read the terminals of the grammar; regular ones are tried in the order of the grammar, NAME first."""
+        """Read the terminals of the grammar; those that are patterns are tried in the order of the grammar."""
         keywords: dict[str, str] = {}
         signs: dict[str, str] = {";": END}
-        regular: list[str] = [r"(?P<COMMENT>--[^\n]*+)"]
-        for terminal in terminals:
+        patterns: list[str] = [r"(?P<COMMENT>--[^\n]*+)"]
+        for terminal in sorted(terminals, key=lambda terminal: -terminal.priority):
+            name = intern(str(terminal.name))
             if not isinstance(terminal.pattern, PatternStr):
-                regular.append(f"(?P<{terminal.name}>{terminal.pattern.to_regexp()})")
+                patterns.append(f"(?P<{name}>{terminal.pattern.to_regexp()})")
             elif terminal.pattern.value.isalpha():
-                keywords[terminal.pattern.value] = terminal.name
+                keywords[terminal.pattern.value] = name
             else:
-                signs[terminal.pattern.value] = terminal.name
+                signs[terminal.pattern.value] = name
         longest_first = sorted(signs, key=lambda sign: -len(sign))
-        regular.append(f"(?P<SIGN>{'|'.join(re.escape(sign) for sign in longest_first)})")
-        regular.append(r"(?P<BAD>\S)")
-        return Lexicon(re.compile(r"\s*+(?:" + "|".join(regular) + ")"), keywords, signs)
+        patterns += MISTAKES
+        patterns.append(f"(?P<SIGN>{'|'.join(re.escape(sign) for sign in longest_first)})")
+        patterns.append(r"(?P<BAD>(?P<stray>\S)(?P=stray)*+)")
+        return Lexicon(re.compile(r"\s*+(?:" + "|".join(patterns) + ")"), keywords, signs)
 
 
-def tokenize(source: Source, lexicon: Lexicon) -> list[Token]:
+def tokenize(source: Source, lexicon: Lexicon, diagnostics: Diagnostics) -> list[Token]:
+    """All tokens; the last is always an end token, with empty text when the user wrote no `;` there.
+
+    Reading stops when there are more errors than anybody will be shown.
+    """
     keywords = lexicon.keywords
     signs = lexicon.signs
     tokens: list[Token] = []
-    append = tokens.append
     for match in lexicon.pattern.finditer(source.text):
-        kind = match.lastgroup
+        kind: str | None = match.lastgroup
         assert kind is not None
         start, end = match.span(kind)
         text = match.group(kind)
         if kind == NAME:
             kind = keywords.get(text) or keywords.get(text.lower(), NAME)
+            token = Token(kind, text, Span(source, start, end))
+            if end - start > NAME_CHARACTERS_MAX:
+                check_name(token, diagnostics)
         elif kind == "SIGN":
-            kind = signs[text]
+            token = Token(signs[text], text, Span(source, start, end))
         elif kind == "COMMENT":
             continue
-        append(Token(kind, text, Span(source, start, end)))
+        elif kind == "TEXT" or kind == "STRING" or (kind == "INT" and end - start <= SAFE_DIGITS):
+            token = Token(kind, text, Span(source, start, end))
+        elif kind in ("INT", "DECIMAL", "FLOAT", "DURATION"):
+            token = check_number(Token(kind, text, Span(source, start, end)), tokens, diagnostics)
+        else:
+            kind = recover(kind, Span(source, start, end), diagnostics)
+            if len(diagnostics) >= DIAGNOSTICS_MAX:
+                break
+            if kind is None:
+                continue
+            token = Token(kind, text, Span(source, start, end))
+        tokens.append(token)
+    if tokens and tokens[-1].type != END:
+        last = tokens[-1].span.end
+        tokens.append(Token(END, "", Span(source, last, last)))
     return tokens
+
+
+def comments(source: Source, lexicon: Lexicon) -> list[Span]:
+    """The places of all comments, without the blanks at their ends."""
+    places: list[Span] = []
+    for match in lexicon.pattern.finditer(source.text):
+        if match.lastgroup == "COMMENT":
+            start = match.start("COMMENT")
+            places.append(Span(source, start, start + len(match.group("COMMENT").rstrip())))
+    return places

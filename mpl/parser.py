@@ -1,82 +1,150 @@
 """The parser: source text to syntax nodes, and every syntax error of the text in one run.
 
-`parse` cuts the text into tokens, the tokens into statements at `;`, and parses each statement alone with lark's LALR
-tables, so that one bad statement hides no error of another. It never raises for what a user wrote, and knows nothing
-about names or types.
+`parse` cuts the text into tokens and the tokens into statements at `;`, and parses each statement alone, so that one
+bad statement hides no error of another and is merely left out. It never raises for what a user wrote, takes time in
+proportion to the text, and knows nothing about names or types.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-from typing import Any, cast
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from lark import Lark
-from lark.exceptions import UnexpectedToken
-
-from mpl.builders import Builders
-from mpl.codes.syntax import UNEXPECTED
-from mpl.diagnostic import Diagnostics
-from mpl.lexing import END, NAME, RESERVED, Lexicon, Token, tokenize
-from mpl.nodes import Program, Statement
+from mpl.builders.parts import Refused
+from mpl.codes.syntax import EMPTY_STATEMENT, MISSING_SEMICOLON
+from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
+from mpl.expected import STATEMENT_WORDS
+from mpl.lexical_errors import check_characters
+from mpl.lexing import tokenize
+from mpl.limits import Chunk, Counters, check_depth, check_text, chunks
+from mpl.nodes import Program, Statement, StreamDecl, TableDecl
 from mpl.source import Source, Span
-
-
-class Grammar:
-    """The tables made from `grammar.lark`: built once, at the first parse, and never changed."""
-
-    def __init__(self) -> None:
-        text = files("mpl").joinpath("grammar.lark").read_text(encoding="utf-8")
-        self.lark = Lark(
-            text,
-            parser="lalr",
-            lexer="basic",
-            start="statement",
-            keep_all_tokens=True,
-            maybe_placeholders=True,
-            transformer=cast(Any, Builders()),
-        )
-        self.lexicon = Lexicon.of(self.lark.terminals)
-        self.soft = frozenset(self.lexicon.keywords[word] for word in self.lexicon.keywords if word not in RESERVED)
-
-
-@cache
-def grammar() -> Grammar:
-    return Grammar()
+from mpl.syntax_errors import add, explain
+from mpl.tables import Failure, tables
+from mpl.tokens import END, Token
 
 
 def parse(source: Source, diagnostics: Diagnostics) -> Program:
-    tables = grammar()
-    tokens = tokenize(source, tables.lexicon)
+    """The statements of `source` that can be understood; everything else is reported."""
     statements: list[Statement] = []
-    start = 0
-    for index, token in enumerate(tokens):
-        if token.type == END:
-            if index > start:
-                _parse_statement(tables, tokens, start, index, statements, diagnostics)
-            start = index + 1
+    if check_text(source, diagnostics):
+        check_characters(source, diagnostics)
+        with _collection_paused():
+            _Parser(source, diagnostics, statements).run()
     return Program(tuple(statements), span=Span(source, 0, len(source.text)))
 
 
-def _parse_statement(
-    tables: Grammar, tokens: list[Token], start: int, end: int, statements: list[Statement], diagnostics: Diagnostics
-) -> None:
-    state = tables.lark.parse_interactive().parser_state
-    states = state.parse_conf.states
-    stack = state.state_stack
-    feed = cast(Any, state.feed_token)
-    soft = tables.soft
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Nearly everything a parse makes is kept, so looking for garbage meanwhile only costs (a third of the time)."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        for index in range(start, end):
-            token = tokens[index]
-            if token.type in soft:
-                actions = states[stack[-1]]
-                if token.type not in actions and NAME in actions:
-                    token.type = NAME
-            feed(token)
-        statements.append(feed(tokens[end], True))
-    except UnexpectedToken as error:
-        token = cast(Token, error.token)
-        diagnostics.report(
-            UNEXPECTED, token.span, f"`{token.text}` cannot be here", f"expected {sorted(error.expected)}"
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _Parser:
+    """One run over one source."""
+
+    def __init__(self, source: Source, diagnostics: Diagnostics, statements: list[Statement]) -> None:
+        self.source = source
+        self.diagnostics = diagnostics
+        self.statements = statements
+        self.tables = tables()
+        self.tokens = tokenize(source, self.tables.lexicon, diagnostics)
+        self.counters = Counters(diagnostics)
+
+    def run(self) -> None:
+        empty_start: int | None = None
+        for chunk in chunks(self.tokens, self.counters, self.diagnostics):
+            if len(self.diagnostics) >= DIAGNOSTICS_MAX:
+                return
+            if chunk.start == chunk.end:
+                empty_start = chunk.start if empty_start is None else empty_start
+                continue
+            if empty_start is not None:
+                self._report_empty(empty_start, chunk.start)
+                empty_start = None
+            if not chunk.too_deep and not self._parse_chunk(chunk):
+                return
+        if empty_start is not None:
+            self._report_empty(empty_start, len(self.tokens))
+
+    def _parse_chunk(self, chunk: Chunk) -> bool:
+        """Parse the statements between two `;`: one, or more where a `;` is missing. False when a limit is passed."""
+        tokens = self.tokens
+        start = chunk.start
+        while start < chunk.end:
+            try:
+                result = self.tables.parse(tokens, start, chunk.end, tokens[chunk.end])
+            except Refused as refused:
+                add(refused.diagnostic, self.diagnostics)
+                return True
+            if not isinstance(result, Failure):
+                if tokens[chunk.end].text == "":
+                    self._report_missing_semicolon(chunk.end)
+                return self._keep(result, chunk)
+            if len(self.diagnostics) >= DIAGNOSTICS_MAX:
+                return False
+            if self._is_missing_semicolon(result):
+                self._report_missing_semicolon(result.index)
+                whole = self.tables.parse(tokens, start, result.index, Token(END, "", tokens[result.index].span))
+                if not isinstance(whole, Failure) and not self._keep(whole, chunk):
+                    return False
+                start = result.index
+            else:
+                explain(self.tables, tokens, start, chunk.end, result, self.diagnostics)
+                start = self._next_statement(result.index, chunk.end)
+        return True
+
+    def _keep(self, statement: Statement, chunk: Chunk) -> bool:
+        if chunk.may_be_deep and not check_depth(statement, self.diagnostics):
+            return True
+        self.statements.append(statement)
+        if isinstance(statement, StreamDecl | TableDecl):
+            return self.counters.column(statement.name.span, len(statement.columns))
+        return True
+
+    # --- where one statement ends and the next begins -----------------------------------------------------------------
+
+    def _is_missing_semicolon(self, failure: Failure) -> bool:
+        """Whether the statement could have ended where it failed, and the next begins there."""
+        return (
+            self.tokens[failure.index].type in STATEMENT_WORDS
+            and self._begins_line(failure.index)
+            and END in self.tables.accepted(failure.states)
+        )
+
+    def _next_statement(self, failed: int, end: int) -> int:
+        """The next token that begins both a line and a statement, or `end`."""
+        for index in range(max(failed, 1), end):
+            kind = self.tables.lexicon.keywords.get(self.tokens[index].text.lower())
+            if kind in STATEMENT_WORDS and self._begins_line(index):
+                self.tokens[index].type = kind  # it may have been taken for a name
+                return index
+        return end
+
+    def _begins_line(self, index: int) -> bool:
+        between = self.source.text[self.tokens[index - 1].span.end : self.tokens[index].span.start]
+        return "\n" in between
+
+    def _report_missing_semicolon(self, index: int) -> None:
+        """`index` is the token after which the `;` should have been."""
+        place = self.tokens[index - 1].span.end
+        self.diagnostics.report(
+            MISSING_SEMICOLON,
+            Span(self.source, place, place),
+            "this statement does not end with `;`",
+            "`;` expected here",
+            help="write `;` after every statement, also after the last",
+        )
+
+    def _report_empty(self, start: int, end: int) -> None:
+        span = self.tokens[start].span.to(self.tokens[end - 1].span)
+        self.diagnostics.report(
+            EMPTY_STATEMENT, span, "there is no statement before this `;`", "nothing to end here", help="delete it"
         )

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 from typing import cast as typed
 
-from mpl.builders.parts import Phrase, cover, every_second
-from mpl.lexing import Token
+from mpl.builders.parts import Phrase, Refused, cover, every_second
+from mpl.limits import TERMS_MAX, terms_error
 from mpl.nodes import (
     Arithmetic,
     Between,
@@ -36,6 +36,7 @@ from mpl.nodes import (
     TimeLiteral,
     TypeNode,
 )
+from mpl.tokens import Token
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
@@ -49,7 +50,7 @@ def names(*parts: Any) -> tuple[Name, ...]:
     return every_second(parts)
 
 
-def column(first: Name | Token, dot: Token | None, second: Name | None) -> ColumnName:
+def column(first: Name | Token, _dot: Token | None, second: Name | None) -> ColumnName:
     head = name(first) if isinstance(first, Token) else first
     if second is None:
         return ColumnName(None, head, span=head.span)
@@ -108,15 +109,15 @@ def simple_type(word: Token) -> TypeNode:
     return TypeNode(typed(Any, word.text.lower()), span=word.span)
 
 
-def decimal_type(word: Token, opening: Token, precision: Token, comma: Token, scale: Token, close: Token) -> TypeNode:
+def decimal_type(word: Token, _opening: Token, precision: Token, _comma: Token, scale: Token, close: Token) -> TypeNode:
     return TypeNode("decimal", (int(precision.text), int(scale.text)), span=cover(word, close))
 
 
-def text_type(word: Token, opening: Token | None, length: Token | None, close: Token | None) -> TypeNode:
+def text_type(word: Token, _opening: Token | None, length: Token | None, close: Token | None) -> TypeNode:
     return TypeNode("text", () if length is None else (int(length.text),), span=cover(word, close))
 
 
-def enum_type(word: Token, opening: Token, *values_and_close: Token) -> TypeNode:
+def enum_type(word: Token, _opening: Token, *values_and_close: Token) -> TypeNode:
     values = tuple(quoted(value) for value in values_and_close[::2])
     return TypeNode("enum", (), values, span=cover(word, values_and_close[-1]))
 
@@ -141,26 +142,29 @@ def compare(left: Expr, sign: Token, right: Expr) -> Compare:
 
 
 def in_list(
-    operand: Expr, negated: Token | None, word: Token, opening: Token, items: tuple[Expr, ...], close: Token
+    operand: Expr, negated: Token | None, _word: Token, _opening: Token, items: tuple[Expr, ...], close: Token
 ) -> InList:
     return InList(operand, items, negated is not None, span=cover(operand, close))
 
 
-def between(operand: Expr, negated: Token | None, word: Token, low: Expr, word_and: Token, high: Expr) -> Between:
+def between(operand: Expr, negated: Token | None, _word: Token, low: Expr, _word_and: Token, high: Expr) -> Between:
     return Between(operand, low, high, negated is not None, span=cover(operand, high))
 
 
-def like(operand: Expr, negated: Token | None, word: Token, pattern: Expr) -> Like:
+def like(operand: Expr, negated: Token | None, _word: Token, pattern: Expr) -> Like:
     return Like(operand, pattern, negated is not None, span=cover(operand, pattern))
 
 
-def is_null(operand: Expr, word: Token, negated: Token | None, null: Token) -> IsNull:
+def is_null(operand: Expr, _word: Token, negated: Token | None, null: Token) -> IsNull:
     return IsNull(operand, negated is not None, span=cover(operand, null))
 
 
 def arithmetic(*parts: Any) -> Arithmetic:
     rest = tuple((sign.text, operand) for sign, operand in zip(parts[1::2], parts[2::2], strict=True))
-    return Arithmetic(parts[0], rest, span=cover(parts[0], parts[-1]))
+    span = cover(parts[0], parts[-1])
+    if len(rest) >= TERMS_MAX:
+        raise Refused(terms_error(len(rest) + 1, span))
+    return Arithmetic(parts[0], rest, span=span)
 
 
 def negate(sign: Token, operand: Expr) -> Negate:
@@ -174,7 +178,7 @@ def column_expr(column: ColumnName) -> ColumnExpr:
     return ColumnExpr(column, span=column.span)
 
 
-def call(function: Name, opening: Token, arguments: tuple[Expr, ...] | None, close: Token) -> Call:
+def call(function: Name, _opening: Token, arguments: tuple[Expr, ...] | None, close: Token) -> Call:
     return Call(function, arguments or (), span=cover(function, close))
 
 
@@ -182,7 +186,7 @@ def expr_list(*parts: Any) -> tuple[Expr, ...]:
     return every_second(parts)
 
 
-def when(word: Token, condition: Expr, then: Token, value: Expr) -> Phrase[tuple[Expr, Expr]]:
+def when(word: Token, condition: Expr, _then: Token, value: Expr) -> Phrase[tuple[Expr, Expr]]:
     return Phrase((condition, value), cover(word, value))
 
 
@@ -191,7 +195,7 @@ def case(word: Token, *parts: Any) -> Case:
     return Case(tuple(branch.value for branch in branches), otherwise, span=cover(word, end))
 
 
-def cast(word: Token, opening: Token, operand: Expr, as_word: Token, type_node: TypeNode, close: Token) -> Cast:
+def cast(word: Token, _opening: Token, operand: Expr, _as_word: Token, type_node: TypeNode, close: Token) -> Cast:
     return Cast(operand, type_node, span=cover(word, close))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mpl.diagnostic import Diagnostic
-from mpl.lexing import Token
 from mpl.nodes import Node
 from mpl.source import Span
+from mpl.tokens import Token
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class Phrase(Generic[T]):
     span: Span
 
 
-Part = Token | Node | Phrase[object]
+Part = Token | Node | Phrase[Any]
 
 
 class Refused(Exception):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from mpl.builders.parts import Phrase, cover, every_second
-from mpl.lexing import Token
+from mpl.builders.parts import Phrase, Refused, cover, every_second
+from mpl.codes.syntax import NOT_AN_AGGREGATE
+from mpl.diagnostic import Diagnostic, did_you_mean
 from mpl.nodes import (
     Aggregate,
     AggregateCall,
@@ -36,6 +37,7 @@ from mpl.nodes import (
     Where,
     Window,
 )
+from mpl.tokens import Token
 
 AGGREGATES = ("sum", "count", "min", "max", "avg", "first", "last", "any", "all")
 
@@ -72,7 +74,7 @@ def project(word: Token, columns: tuple[ColumnName, ...]) -> Project:
     return Project(columns, False, span=cover(word, columns[-1]))
 
 
-def project_all_but(word: Token, all_word: Token, but: Token, columns: tuple[ColumnName, ...]) -> Project:
+def project_all_but(word: Token, _all_word: Token, _but: Token, columns: tuple[ColumnName, ...]) -> Project:
     return Project(columns, True, span=cover(word, columns[-1]))
 
 
@@ -85,7 +87,7 @@ def rename(word: Token, *parts: Any) -> Rename:
     return Rename(tuple(pair.value for pair in pairs), span=cover(word, pairs[-1]))
 
 
-def renaming(column: ColumnName, word: Token, name: Name) -> Phrase[tuple[ColumnName, Name]]:
+def renaming(column: ColumnName, _word: Token, name: Name) -> Phrase[tuple[ColumnName, Name]]:
     return Phrase((column, name), cover(column, name))
 
 
@@ -94,18 +96,18 @@ def window_step(word: Token, window: Window) -> Window:
 
 
 def tumble(
-    word: Token, opening: Token, column: ColumnName, comma: Token, size: DurationLiteral, close: Token
+    word: Token, _opening: Token, column: ColumnName, _comma: Token, size: DurationLiteral, close: Token
 ) -> Window:
     return Window("tumble", column, size, span=cover(word, close))
 
 
 def hop(
     word: Token,
-    opening: Token,
+    _opening: Token,
     column: ColumnName,
-    comma: Token,
+    _comma: Token,
     size: DurationLiteral,
-    every_word: Token,
+    _every_word: Token,
     every: DurationLiteral,
     close: Token,
 ) -> Window:
@@ -114,12 +116,12 @@ def hop(
 
 def session(
     word: Token,
-    opening: Token,
+    _opening: Token,
     column: ColumnName,
-    comma: Token,
-    gap_word: Token,
+    _comma: Token,
+    _gap_word: Token,
     gap: DurationLiteral,
-    per_word: Token | None,
+    _per_word: Token | None,
     per: tuple[ColumnName, ...] | None,
     close: Token,
 ) -> Window:
@@ -129,8 +131,8 @@ def session(
 def aggregate(
     word: Token,
     definitions: tuple[AggregateDefinition, ...],
-    group: Token | None,
-    by: Token | None,
+    _group: Token | None,
+    _by: Token | None,
     columns: tuple[ColumnName, ...] | None,
 ) -> Aggregate:
     last = columns[-1] if columns else definitions[-1]
@@ -142,7 +144,7 @@ def join(
     word: Token,
     source: SourceRef,
     condition: JoinCondition,
-    default: Token | None,
+    _default: Token | None,
     defaults: tuple[Definition, ...] | None,
 ) -> Join:
     last = defaults[-1] if defaults else condition
@@ -154,7 +156,7 @@ def side(word: Token) -> Token:
     return word
 
 
-def asof_join(asof: Token, left: Token | None, word: Token, source: SourceRef, condition: JoinCondition) -> AsofJoin:
+def asof_join(asof: Token, left: Token | None, _word: Token, source: SourceRef, condition: JoinCondition) -> AsofJoin:
     return AsofJoin(left is not None, source, condition, span=cover(asof, condition))
 
 
@@ -173,11 +175,11 @@ def on(word: Token, predicate: Expr) -> On:
 def top(
     word: Token,
     count: Token,
-    per_word: Token | None,
+    _per_word: Token | None,
     per: tuple[ColumnName, ...] | None,
-    by: Token,
+    _by: Token,
     ordering: tuple[OrderItem, ...],
-    with_word: Token | None,
+    _with_word: Token | None,
     tie_rule: Phrase[Name | None] | None,
 ) -> Top:
     rank = tie_rule.value if tie_rule else None
@@ -203,7 +205,7 @@ def order_direction(word: Token) -> Token:
 
 
 def latest_first(
-    word: Token, per_word: Token, per: tuple[ColumnName, ...], by_word: Token | None, by: ColumnName | None
+    word: Token, _per_word: Token, per: tuple[ColumnName, ...], _by_word: Token | None, by: ColumnName | None
 ) -> LatestFirst:
     return LatestFirst(cast(Any, word.text.lower()), per, by, span=cover(word, per[-1], by))
 
@@ -231,7 +233,7 @@ def definitions(*parts: Any) -> tuple[Definition, ...]:
     return every_second(parts)
 
 
-def definition(name: Name, sign: Token, value: Expr) -> Definition:
+def definition(name: Name, _sign: Token, value: Expr) -> Definition:
     return Definition(name, value, span=cover(name, value))
 
 
@@ -239,20 +241,30 @@ def aggregate_definitions(*parts: Any) -> tuple[AggregateDefinition, ...]:
     return every_second(parts)
 
 
-def aggregate_definition(name: Name, sign: Token, value: AggregateCall) -> AggregateDefinition:
+def aggregate_definition(name: Name, _sign: Token, value: AggregateCall) -> AggregateDefinition:
     return AggregateDefinition(name, value, span=cover(name, value))
 
 
 def aggregate_call(
     function: Name,
-    opening: Token,
+    _opening: Token,
     distinct: Token | None,
     argument: Expr | None,
     close: Token,
-    where: Token | None,
+    _where: Token | None,
     condition: Expr | None,
 ) -> AggregateCall:
     which = function.text.lower()
+    if which not in AGGREGATES:
+        raise Refused(
+            Diagnostic(
+                NOT_AN_AGGREGATE,
+                function.span,
+                f"`{function.text}` is not an aggregate",
+                "expected `sum`, `count` or the like",
+                help=did_you_mean(function.text, AGGREGATES) or f"aggregates are {', '.join(AGGREGATES)}",
+            )
+        )
     return AggregateCall(
         cast(Any, which), argument, distinct is not None, condition, span=cover(function, close, condition)
     )

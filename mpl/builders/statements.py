@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from mpl.builders.expressions import quoted
 from mpl.builders.parts import Phrase, cover, every_second
-from mpl.lexing import Token
 from mpl.nodes import (
     AtOption,
     BrokerDecl,
@@ -50,6 +49,7 @@ from mpl.nodes import (
     ViewDecl,
     WithinOption,
 )
+from mpl.tokens import Token
 
 # --- streams and tables ----------------------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ from mpl.nodes import (
 def stream(
     word: Token,
     name: Name,
-    opening: Token,
+    _opening: Token,
     columns: tuple[ColumnDecl, ...],
     close: Token,
     options: tuple[StreamOption, ...],
@@ -68,12 +68,12 @@ def stream(
 def table(
     word: Token,
     name: Name,
-    opening: Token,
+    _opening: Token,
     columns: tuple[ColumnDecl, ...],
-    close: Token,
-    key_word: Token,
+    _close: Token,
+    _key_word: Token,
     key: tuple[Name, ...],
-    from_word: Token | None,
+    _from_word: Token | None,
     path: Token | None,
 ) -> TableDecl:
     return TableDecl(name, columns, key, quoted(path) if path else None, span=cover(word, key[-1], path))
@@ -87,7 +87,7 @@ def column_decl(name: Name, type_node: TypeNode, column_range: RangeNode | None,
     return ColumnDecl(name, type_node, column_range, null is not None, span=cover(name, type_node, column_range, null))
 
 
-def column_range(opening: Token, low: Expr | None, up_to: Token, high: Expr | None, close: Token) -> RangeNode:
+def column_range(opening: Token, low: Expr | None, _up_to: Token, high: Expr | None, close: Token) -> RangeNode:
     return RangeNode(low, high, span=cover(opening, close))
 
 
@@ -98,11 +98,11 @@ def stream_options(*options: StreamOption) -> tuple[StreamOption, ...]:
 def tick_option(
     word: Token,
     name: Name,
-    every_word: Token | None,
+    _every_word: Token | None,
     every: DurationLiteral | None,
-    phase_word: Token | None,
+    _phase_word: Token | None,
     phase: Token | None,
-    of: Token | None,
+    _of: Token | None,
     count: Token | None,
 ) -> TickOption:
     owned = (int(phase.text), int(count.text)) if phase and count else None
@@ -114,12 +114,12 @@ def unique_option(word: Token, columns: tuple[Name, ...]) -> UniqueOption:
 
 
 def event_time_option(
-    word: Token, time: Token, column: Name, late_word: Token | None, late: DurationLiteral | None, live: Token | None
+    word: Token, _time: Token, column: Name, _late_word: Token | None, late: DurationLiteral | None, live: Token | None
 ) -> EventTimeOption:
     return EventTimeOption(column, late, live is not None, span=cover(word, column, late, live))
 
 
-def closes_option(word: Token, column: Name, at_word: Token, at: Name) -> ClosesOption:
+def closes_option(word: Token, column: Name, _at_word: Token, at: Name) -> ClosesOption:
     return ClosesOption(column, at, span=cover(word, at))
 
 
@@ -137,9 +137,9 @@ def retain_option(word: Token, duration: DurationLiteral) -> RetainOption:
 def view(
     word: Token,
     name: Name,
-    key_word: Token | None,
+    _key_word: Token | None,
     key: tuple[Name, ...] | None,
-    sign: Token,
+    _sign: Token,
     relation: Relation,
     storage: Token | None,
 ) -> ViewDecl:
@@ -152,7 +152,7 @@ def storage(word: Token) -> Token:
 
 
 def subscribe(
-    word: Token, name: Name, to: Token, target: Phrase[Name | Relation], options: tuple[SubscribeOption, ...]
+    word: Token, name: Name, _to: Token, target: Phrase[Name | Relation], options: tuple[SubscribeOption, ...]
 ) -> SubscribeDecl:
     return SubscribeDecl(name, target.value, options, span=cover(word, target, *options))
 
@@ -196,10 +196,10 @@ def on_off(word: Token) -> Token:
 def function(
     word: Token,
     name: Name,
-    opening: Token,
+    _opening: Token,
     parameters: tuple[Parameter, ...],
-    close: Token,
-    returns: Token,
+    _close: Token,
+    _returns: Token,
     result: TypeNode,
     null: Token | None,
     body: Phrase[Expr | str],
@@ -244,11 +244,11 @@ def direction(word: Token) -> Token:
 def broker(
     word: Token,
     name: Name,
-    at: Token,
+    _at: Token,
     address: Token,
-    cpu_word: Token | None,
+    _cpu_word: Token | None,
     cpu: Token | None,
-    memory_word: Token | None,
+    _memory_word: Token | None,
     memory: Token | None,
     memory_unit: Token | None,
     edge: Token | None,
@@ -270,14 +270,14 @@ def memory_unit(word: Token) -> Token:
 def link(
     word: Token,
     left: Name,
-    sign: Token,
+    _sign: Token,
     right: Name,
-    latency_word: Token | None,
+    _latency_word: Token | None,
     latency: DurationLiteral | None,
-    bandwidth_word: Token | None,
+    _bandwidth_word: Token | None,
     bandwidth: Token | None,
     bandwidth_unit: Token | None,
-    loss_word: Token | None,
+    _loss_word: Token | None,
     loss: Phrase[Decimal] | None,
 ) -> LinkDecl:
     return LinkDecl(
@@ -298,7 +298,7 @@ def percent(number: Token, sign: Token) -> Phrase[Decimal]:
     return Phrase(Decimal(number.text), cover(number, sign))
 
 
-def publish(word: Token, stream: Name, at: Token, broker: Name) -> PublishDecl:
+def publish(word: Token, stream: Name, _at: Token, broker: Name) -> PublishDecl:
     return PublishDecl(stream, broker, span=cover(word, broker))
 
 
@@ -313,9 +313,9 @@ def how(word: Token) -> Token:
 def protect(
     word: Token,
     relation: Name | None,
-    by: Token,
+    _by: Token,
     scheme: Phrase[tuple[Any, DurationLiteral | None]],
-    on: Token | None,
+    _on: Token | None,
     broker: Name | None,
 ) -> ProtectDecl:
     kind, duration = scheme.value
@@ -327,7 +327,7 @@ def name_or_all(target: Name | Token) -> Name | None:
 
 
 def scheme(
-    word: Token, duration_word: Token | None = None, duration: DurationLiteral | None = None
+    word: Token, _duration_word: Token | None = None, duration: DurationLiteral | None = None
 ) -> Phrase[tuple[str, DurationLiteral | None]]:
     return Phrase((word.text.lower(), duration), cover(word, duration))
 
@@ -356,7 +356,7 @@ def tune_quench(word: Token, on: Token) -> TuneQuench:
     return TuneQuench(on.type == "ON", span=cover(word, on))
 
 
-def tune_checkpoint(word: Token, every: Token, duration: DurationLiteral) -> TuneCheckpoint:
+def tune_checkpoint(word: Token, _every: Token, duration: DurationLiteral) -> TuneCheckpoint:
     return TuneCheckpoint(duration, span=cover(word, duration))
 
 

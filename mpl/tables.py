@@ -1,0 +1,154 @@
+"""The LALR tables of `grammar.lark`, and the loop that runs them over one statement's tokens.
+
+lark reads the grammar, makes the tables and prepares the builder calls. The loop is ours for three reasons: it takes a
+keyword for a name where only a name fits, it hands back a failure that can be explained instead of raising, and it
+goes through the long chains of one-child rules of every expression in one step, which halves the time of a parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from sys import intern
+from typing import Any, NamedTuple, cast
+
+from lark import Lark
+from lark.parse_tree_builder import ExpandSingleChild
+
+from mpl.builders import Builders
+from mpl.lexing import Lexicon
+from mpl.nodes import Statement
+from mpl.tokens import NAME, RESERVED, Token
+
+
+class Reduce(NamedTuple):
+    """Replace the last `size` values by one: `build` makes it, or there is one and it stays (`build` is None)."""
+
+    size: int
+    build: Callable[[list[Any]], Any] | None
+    rule: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where a statement stopped making sense: the index of the token, and the states that refused it."""
+
+    index: int
+    states: list[int]
+
+
+class Tables:
+    """What lark made of the grammar. Built once; afterwards only the memo of one-child chains grows."""
+
+    def __init__(self) -> None:
+        text = files("mpl").joinpath("grammar.lark").read_text(encoding="utf-8")
+        lark = Lark(
+            text,
+            parser="lalr",
+            lexer="basic",
+            start="statement",
+            keep_all_tokens=True,
+            maybe_placeholders=True,
+            transformer=cast(Any, Builders()),
+        )
+        self.lexicon = Lexicon.of(lark.terminals)
+        self.soft = frozenset(kind for word, kind in self.lexicon.keywords.items() if word not in RESERVED)
+        conf = lark.parse_interactive().parser_state.parse_conf
+        self.start: int = conf.start_state
+        self.end: int = conf.end_state
+        self.actions: list[dict[str, int | Reduce]] = [{} for _ in conf.states]
+        self.gotos: list[dict[str, int]] = [{} for _ in conf.states]
+        for state, row in conf.states.items():
+            for symbol, (_, target) in row.items():
+                if not isinstance(target, int):
+                    build = conf.callbacks[target]
+                    size = len(target.expansion)
+                    stays = size == 1 and isinstance(build, ExpandSingleChild)
+                    self.actions[state][_plain(symbol)] = Reduce(
+                        size, None if stays else build, _plain(target.origin.name)
+                    )
+                elif symbol.isupper():
+                    self.actions[state][_plain(symbol)] = target
+                else:
+                    self.gotos[state][_plain(symbol)] = target
+        self._chains: dict[tuple[int, int, str], int] = {}
+
+    def parse(self, tokens: list[Token], start: int, end: int, end_token: Token) -> Statement | Failure:
+        """Parse tokens `start` up to `end` as one statement that `end_token` closes."""
+        actions = self.actions
+        gotos = self.gotos
+        soft = self.soft
+        chains = self._chains
+        states = [self.start]
+        values: list[Any] = []
+        for index in range(start, end + 1):
+            token = tokens[index] if index < end else end_token
+            kind = token.type
+            if kind in soft:
+                row = actions[states[-1]]
+                if kind not in row and NAME in row:
+                    kind = token.type = NAME
+            while True:
+                action = actions[states[-1]].get(kind)
+                if action is None:
+                    return Failure(index, states)
+                if isinstance(action, int):
+                    states.append(action)
+                    values.append(token)
+                    break
+                size, build, rule = action
+                if build is None:
+                    where = (states[-2], states[-1], kind)
+                    target = chains.get(where)
+                    states[-1] = self._follow_chain(where) if target is None else target
+                    if states[-1] == self.end:
+                        return cast(Statement, values[0])
+                    continue
+                children = values[-size:] if size else []
+                if size:
+                    del values[-size:]
+                    del states[-size:]
+                values.append(build(children))
+                states.append(gotos[states[-1]][rule])
+        raise AssertionError("an end token is refused or ends the statement")
+
+    def _follow_chain(self, where: tuple[int, int, str]) -> int:
+        """The state after all one-child reductions from the top state of `where`, remembered for the next time."""
+        below, state, kind = where
+        action = self.actions[state].get(kind)
+        while isinstance(action, Reduce) and action.build is None and state != self.end:
+            state = self.gotos[below][action.rule]
+            action = self.actions[state].get(kind)
+        self._chains[where] = state
+        return state
+
+    def accepted(self, states: list[int]) -> frozenset[str]:
+        """The terminals that could really follow, given all states of a failure."""
+        return frozenset(kind for kind in self.actions[states[-1]] if self._accepts(states, kind))
+
+    def _accepts(self, states: list[int], kind: str) -> bool:
+        """Run the reductions that `kind` asks for; a row alone is too generous, because LALR merges contexts."""
+        trial = states[:]
+        while trial[-1] != self.end:
+            action = self.actions[trial[-1]].get(kind)
+            if action is None:
+                return False
+            if isinstance(action, int):
+                return True
+            if action.size:
+                del trial[-action.size :]
+            trial.append(self.gotos[trial[-1]][action.rule])
+        return True
+
+
+def _plain(name: str) -> str:
+    """lark names symbols by its tokens, which compare in Python; interned strings compare by identity."""
+    return intern(str(name))
+
+
+@cache
+def tables() -> Tables:
+    """The tables, made at the first parse: importing the package costs nothing."""
+    return Tables()
