@@ -11,91 +11,35 @@ from mpl.lexing import Lexicon
 from mpl.tokens import END, NAME, Token
 
 EXPRESSION = frozenset(
-    [
-        "NAME",
-        "ALL",
-        "TIME",
-        "INT",
-        "DECIMAL",
-        "FLOAT",
-        "TEXT",
-        "DURATION",
-        "TRUE",
-        "FALSE",
-        "NULL",
-        "CASE",
-        "CAST",
-        "OPEN",
-        "NOT",
-        "MINUS_SIGN",
-    ]
+    (
+        *("NAME", "ALL", "TIME", "INT", "DECIMAL", "FLOAT", "TEXT", "DURATION", "TRUE", "FALSE", "NULL"),
+        *("CASE", "CAST", "OPEN", "NOT", "MINUS_SIGN"),
+    )
 )
 LITERAL = frozenset(("INT", "DECIMAL", "FLOAT", "TEXT", "DURATION", "TRUE", "FALSE", "NULL", "TIME", "MINUS_SIGN"))
 OPERATOR = frozenset(
-    [
-        "PLUS",
-        "MINUS_SIGN",
-        "TIMES",
-        "DIVIDE",
-        "PERCENT",
-        "CONCAT",
-        "AND",
-        "OR",
-        "NOT",
-        "IN",
-        "BETWEEN",
-        "LIKE",
-        "IS",
-        "DOT",
-        "OPEN",
-        "EQUAL",
-        "NOT_EQUAL",
-        "LESS",
-        "LESS_EQUAL",
-        "GREATER",
-        "GREATER_EQUAL",
-    ]
+    (
+        *("PLUS", "MINUS_SIGN", "TIMES", "DIVIDE", "PERCENT", "CONCAT", "AND", "OR", "NOT", "IN", "BETWEEN"),
+        *("LIKE", "IS", "DOT", "OPEN", "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
+    )
 )
 COMPARISONS = frozenset(("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"))
 TYPES = frozenset(("INT_TYPE", "FLOAT_TYPE", "DECIMAL_TYPE", "TEXT_TYPE", "DURATION_TYPE", "TIME", "BOOL", "ENUM"))
 STEP_WORDS = frozenset(
-    [
-        "WHERE",
-        "PROJECT",
-        "EXTEND",
-        "RENAME",
-        "WINDOW",
-        "AGGREGATE",
-        "JOIN",
-        "LEFT",
-        "FULL",
-        "ASOF",
-        "MATCHING",
-        "NOT",
-        "TOP",
-        "LATEST",
-        "FIRST",
-        "DISTINCT",
-        "UNION",
-        "MINUS",
-    ]
+    (
+        *("WHERE", "PROJECT", "EXTEND", "RENAME", "WINDOW", "AGGREGATE", "JOIN", "LEFT", "FULL", "ASOF"),
+        *("MATCHING", "NOT", "TOP", "LATEST", "FIRST", "DISTINCT", "UNION", "MINUS"),
+    )
 )
 STATEMENT_WORDS = frozenset(
     (
-        "STREAM",
-        "TABLE",
-        "VIEW",
-        "SUBSCRIBE",
-        "FUNCTION",
-        "BROKER",
-        "LINK",
-        "PUBLISH",
-        "PLACE",
-        "PROTECT",
-        "TUNE",
-        "DROP",
+        *("STREAM", "TABLE", "VIEW", "SUBSCRIBE", "FUNCTION", "BROKER", "LINK", "PUBLISH", "PLACE", "PROTECT"),
+        *("TUNE", "DROP"),
     )
 )
+
+SELDOM = frozenset(("DOT", "INLINE", "MATERIALIZE"))
+"""Possible nearly everywhere and seldom meant: not mentioned when there is something else."""
 
 # A group is named as a whole when these members of it are all expected.
 GROUPS: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
@@ -124,14 +68,14 @@ NAMES_AFTER = {
     "SUBSCRIBE": "a name for the subscription",
     "FUNCTION": "a name for the function",
     "BROKER": "a name for the broker",
-    "LINK": "the name of a broker",
-    "FROM": "the name of a stream, table or view",
-    "MERGE": "the name of a stream",
-    "JOIN": "the name of a stream, table or view",
-    "MATCHING": "the name of a stream, table or view",
-    "UNION": "the name of a view",
-    "MINUS": "the name of a view",
-    "TO": "the name of a view",
+    "LINK": "a broker name",
+    "FROM": "a relation name",
+    "MERGE": "a relation name",
+    "JOIN": "a relation name",
+    "MATCHING": "a relation name",
+    "UNION": "a relation name",
+    "MINUS": "a relation name",
+    "TO": "a relation name",
     "AS": "a name",
     "DEFINE": "an aggregate such as `sum(...)`",
     "PROJECT": "a column name",
@@ -159,7 +103,7 @@ ITEMS_MAX = 6
 
 def expected_words(expected: frozenset[str], before: Token | None, lexicon: Lexicon) -> str:
     """`a column name, "," or ")"`: at most a handful, nouns first, words last."""
-    rest = set(expected)
+    rest = set(expected - SELDOM or expected)
     items: list[str] = []
     for signature, members, noun in GROUPS:
         if signature <= rest:

@@ -85,9 +85,12 @@ def sql_word(problem: Problem) -> Diagnostic | None:
         return None
     reason, example = SQL_WORDS[word]
     return Diagnostic(
-        NOT_A_PIPELINE, problem.token.span, f"`{word}` cannot be here: {reason}", "not a step of MPL",
+        NOT_A_PIPELINE,
+        problem.token.span,
+        reason,
+        f"`{word}` cannot be here",
         help=f"write `{example}`",
-    )  # fmt: skip
+    )
 
 
 def missing_pipe(problem: Problem) -> Diagnostic | None:
@@ -95,9 +98,12 @@ def missing_pipe(problem: Problem) -> Diagnostic | None:
     if token.type not in STEP_WORDS or "PIPE" not in problem.expected:
         return None
     return Diagnostic(
-        MISSING_PIPE, token.span, f"`|>` is missing before `{token.text.lower()}`", "this begins a new step",
+        MISSING_PIPE,
+        token.span,
+        f"`|>` is missing before `{token.text.lower()}`",
+        "this begins a new step",
         help=f"write `|> {token.text.lower()}`",
-    )  # fmt: skip
+    )
 
 
 def wrong_definition(problem: Problem) -> Diagnostic | None:
@@ -105,19 +111,16 @@ def wrong_definition(problem: Problem) -> Diagnostic | None:
     if "DEFINE" in problem.expected and token.type == "EQUAL":
         name = shorten(before.text) if before else "name"
         return Diagnostic(
-            NOT_A_DEFINITION, token.span, "a definition is written with `:=`", "`=` compares",
+            NOT_A_DEFINITION,
+            token.span,
+            "a definition is written with `:=`",
+            "`=` compares",
             help=f"write `{name} := ...`",
-        )  # fmt: skip
+        )
     if "DEFINE" in problem.expected and before is not None:
-        return Diagnostic(
-            NOT_A_DEFINITION, before.span, "what is computed here has no name", "a name and `:=` are missing before it",
-            help=f"write `name := {shorten(before.text)} ...`",
-        )  # fmt: skip
+        return _nameless(before)
     if problem.expected == {NAME} and before is not None and before.type in ("EXTEND", "AGGREGATE", "DEFAULT"):
-        return Diagnostic(
-            NOT_A_DEFINITION, token.span, "what is computed here has no name", "a name and `:=` are missing before it",
-            help=f"write `name := {shorten(token.text)} ...`",
-        ) if token.type != END and token.text.lower() not in RESERVED else None  # fmt: skip
+        return None if token.type == END or token.text.lower() in RESERVED else _nameless(token)
     if token.type == "DEFINE" and "EQUAL" in problem.expected:
         what = "a comparison" if "LESS" in problem.expected else f"a {problem.tokens[problem.start].text.lower()}"
         return Diagnostic(
@@ -126,20 +129,36 @@ def wrong_definition(problem: Problem) -> Diagnostic | None:
     return None
 
 
+def _nameless(first: Token) -> Diagnostic:
+    return Diagnostic(
+        NOT_A_DEFINITION,
+        first.span,
+        "what is computed here has no name",
+        "a name and `:=` are missing before it",
+        help=f"write `name := {shorten(first.text)} ...`",
+    )
+
+
 def wrong_quotes(problem: Problem) -> Diagnostic | None:
     token = problem.token
     inner = token.text[1:-1]
     if token.type == "STRING" and "TEXT" in problem.expected:
         escaped = shorten(inner.replace("'", "''"))
         return Diagnostic(
-            WRONG_QUOTES, token.span, "a text is written in single quotes", "double quotes are for addresses and paths",
+            WRONG_QUOTES,
+            token.span,
+            "a text is written in single quotes",
+            "double quotes are for addresses and paths",
             help=f"write '{escaped}', or `{shorten(inner)}` if it is a column",
-        )  # fmt: skip
+        )
     if token.type == "TEXT" and "STRING" in problem.expected:
         return Diagnostic(
-            WRONG_QUOTES, token.span, "an address or path is written in double quotes", "single quotes are for texts",
+            WRONG_QUOTES,
+            token.span,
+            "an address or path is written in double quotes",
+            "single quotes are for texts",
             help=f'write "{shorten(inner)}"',
-        )  # fmt: skip
+        )
     return None
 
 
@@ -147,34 +166,52 @@ def chained_comparison(problem: Problem) -> Diagnostic | None:
     if problem.token.type not in COMPARISONS or "AND" not in problem.expected or "EQUAL" in problem.expected:
         return None
     return Diagnostic(
-        CHAINED_COMPARISON, problem.token.span, "comparisons do not chain", "the second comparison in a row",
+        CHAINED_COMPARISON,
+        problem.token.span,
+        "comparisons do not chain",
+        "the second comparison in a row",
         help="write `a < b and b < c`, or `b between a and c`",
-    )  # fmt: skip
+    )
 
 
 def wrong_duration(problem: Problem) -> Diagnostic | None:
+    """`4 sec`, `late 4`, `1.5 s`."""
     token, before, after = problem.token, problem.before, problem.after
-    if token.type == NAME and before is not None and before.type in ("INT", "DECIMAL"):
-        if token.text.lower() in DURATION_UNITS:
-            number, unit = before, token
-        else:
-            return Diagnostic(
-                BAD_NUMBER, token.span, f"`{shorten(token.text)}` is not a unit of time", "a number stands before it",
-                help=f"units are {UNITS}",
-            ) if "DURATION" in problem.expected or "PLUS" in problem.expected else None  # fmt: skip
-    elif token.type == "INT" and "DURATION" in problem.expected:
+    if token.type == "INT" and "DURATION" in problem.expected:
+        if after is not None and after.type == NAME:
+            return _unknown_unit(after)
         return Diagnostic(
-            BAD_NUMBER, token.span, "a duration needs a unit", "a number alone",
+            BAD_NUMBER,
+            token.span,
+            "a duration needs a unit",
+            "a number alone",
             help=f"write for example `{shorten(token.text)} s`; units are {UNITS}",
-        )  # fmt: skip
-    elif token.type == "DECIMAL" and after is not None and after.text.lower() in DURATION_UNITS:
-        number, unit = token, after
-    else:
-        return None
+        )
+    if token.type == "DECIMAL" and after is not None and after.text.lower() in DURATION_UNITS:
+        return _decimal_duration(token, after)
+    if token.type == NAME and before is not None and before.type in ("INT", "DECIMAL") and "PLUS" in problem.expected:
+        return _decimal_duration(before, token) if token.text.lower() in DURATION_UNITS else _unknown_unit(token)
+    return None
+
+
+def _unknown_unit(unit: Token) -> Diagnostic:
     return Diagnostic(
-        BAD_NUMBER, number.span.to(unit.span), "a duration is a whole number of its unit", "has a decimal point",
+        BAD_NUMBER,
+        unit.span,
+        f"`{shorten(unit.text)}` is not a unit of time",
+        "a number stands before it",
+        help=f"units are {UNITS}",
+    )
+
+
+def _decimal_duration(number: Token, unit: Token) -> Diagnostic:
+    return Diagnostic(
+        BAD_NUMBER,
+        number.span.to(unit.span),
+        "a duration is a whole number of its unit",
+        "has a decimal point",
         help="use a smaller unit: `1500 ms` instead of `1.5 s`",
-    )  # fmt: skip
+    )
 
 
 def not_an_aggregate(problem: Problem) -> Diagnostic | None:
@@ -183,9 +220,12 @@ def not_an_aggregate(problem: Problem) -> Diagnostic | None:
         return None
     if before.type == "CLOSE" and token.type in ("PLUS", "MINUS_SIGN", "TIMES", "DIVIDE", "PERCENT", "CONCAT"):
         return Diagnostic(
-            NOT_AN_AGGREGATE, token.span, "an aggregate stands alone in its definition", "no calculation can follow",
+            NOT_AN_AGGREGATE,
+            token.span,
+            "an aggregate stands alone in its definition",
+            "no calculation can follow",
             help=f"compute with it in the next step: `|> extend x := a {token.text} b`",
-        )  # fmt: skip
+        )
     if "OPEN" in problem.expected and before.type == NAME:
         culprit = before
     elif before.type == "DEFINE" and problem.expected == {NAME} and token.type != END:
@@ -193,10 +233,12 @@ def not_an_aggregate(problem: Problem) -> Diagnostic | None:
     else:
         return None
     return Diagnostic(
-        NOT_AN_AGGREGATE, culprit.span, f"`{shorten(culprit.text)}` is not an aggregate",
+        NOT_AN_AGGREGATE,
+        culprit.span,
+        f"`{shorten(culprit.text)}` is not an aggregate",
         "expected `sum(...)`, `count()` or the like",
         help=f"write for example `max({shorten(culprit.text)})`, or put it into `group by`",
-    )  # fmt: skip
+    )
 
 
 def expression_in_project(problem: Problem) -> Diagnostic | None:
@@ -220,15 +262,18 @@ def reserved_name(problem: Problem) -> Diagnostic | None:
     if token.text.lower() not in RESERVED or NAME not in problem.expected or not used_as_name:
         return None
     return Diagnostic(
-        NEEDS_BACKTICKS, token.span, f"`{token.text}` is a word of the language", "a name only in backticks",
+        NEEDS_BACKTICKS,
+        token.span,
+        f"`{token.text}` is a word of the language",
+        "a name only in backticks",
         help=f"write it in backticks, or choose another name: `{token.text}_`",
-    )  # fmt: skip
+    )
 
 
 MISTAKES: tuple[Callable[[Problem], Diagnostic | None], ...] = (
+    not_an_aggregate,  # before sql_word: what follows a wrong aggregate is often `group by`
     sql_word,
     missing_pipe,
-    not_an_aggregate,
     expression_in_project,
     wrong_duration,  # before wrong_definition, which takes every unnamed beginning
     wrong_definition,

@@ -31,8 +31,8 @@ def explain(
     tables: Tables, tokens: list[Token], start: int, end: int, failure: Failure, diagnostics: Diagnostics
 ) -> None:
     """Report why the statement at tokens `start` up to `end` failed."""
-    if tokens[failure.index].type == BAD:
-        return
+    if any(token.type == BAD for token in tokens[failure.index : min(failure.index + 2, end + 1)]):
+        return  # what stands next to a token that was reported is part of the same slip
     problem = Problem(tokens, start, end, failure.index, tables.accepted(failure.states))
     diagnostic = _unbalanced(problem)
     for mistake in MISTAKES:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from mpl.builders.parts import Phrase, Refused, cover, every_second
 from mpl.codes.syntax import NOT_AN_AGGREGATE
-from mpl.diagnostic import Diagnostic, did_you_mean
+from mpl.diagnostic import Diagnostic
 from mpl.nodes import (
     Aggregate,
     AggregateCall,
@@ -262,7 +262,7 @@ def aggregate_call(
                 function.span,
                 f"`{function.text}` is not an aggregate",
                 "expected `sum`, `count` or the like",
-                help=did_you_mean(function.text, AGGREGATES) or f"aggregates are {', '.join(AGGREGATES)}",
+                help=f"aggregates are {', '.join(AGGREGATES)}",
             )
         )
     return AggregateCall(
