@@ -1,62 +1,31 @@
 """Group-by: one row for each group that has rows, with aggregates over them.
 
-An aggregate is added to and, when an input row changes or vanishes, taken from. Each keeps its state in its own output
-columns where that is enough (sum, count), or beside them. A group without rows is invisible, and its aggregates are at
-their identity: absent and zero are the same statement.
+Domain: the product of the aggregates' domains. Knowledge: (group, values), whichever ticks made them. Gap, curiosity:
+those of the input edge; what is superseded is never asked for again. Rows of events never leave, so the group stays
+visible and aggregates take their cheap form. State rows replace their predecessor: its part is taken away, theirs
+added; if they may vanish the relation is versioned and a group without rows becomes invisible, with its aggregates at
+their identity (absent and zero are the same statement). Final only when somebody closes the group. Quench: none, every
+row counts.
+
+Without group-by columns there is at most one row. `one_row` keeps it visible even over no input, as MPL says; it then
+depends on tick 0, so that a receiver that knows nothing is sent it.
+
+If a column to group by is not final, input rows wander between groups, perhaps unseen between two messages: then every
+row depends on every tick (`touch_all`) and rows never held here may be visible downstream (`hidden_tick`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.operators.aggregate import AggregateSpec, Flow, Result
 from runtime.operators.operator import Operator
-from runtime.plan import OperatorSpec, Relation
-from runtime.rows import Rows
-from runtime.values import Value
-
-Row = tuple[Value, ...]
-
-
-class Aggregate(ABC):
-    """One aggregate of all groups. `columns` are its output columns by slot; slots come and go with the groups."""
-
-    def __init__(self, rows: Rows, first_column: int, width: int) -> None:
-        self.columns = rows.columns[first_column : first_column + width]
-
-    @abstractmethod
-    def open(self, slot: int) -> None:
-        """A group without rows."""
-
-    @abstractmethod
-    def add(self, slot: int, row: Row, tick: int) -> bool:
-        """An input row has joined the group. Did an output column change?"""
-
-    @abstractmethod
-    def remove(self, slot: int, row: Row) -> bool:
-        """An input row has left the group. Did an output column change?"""
-
-    def close(self, slot: int) -> None:  # noqa: B027
-        """The group is forgotten."""
-
-    def export(self, slots: Sequence[int]) -> object:  # noqa: ARG002
-        """State that is not in the output columns, for these groups in this order."""
-        return None
-
-    def restore(self, data: object) -> None:  # noqa: B027
-        """Read `export` back; the groups are now slots 0, 1, 2, ..."""
-
-
-class AggregateSpec(ABC):
-    """Parameters of an aggregate: a frozen dataclass. `argument` functions take all columns of an input row."""
-
-    width: int
-    """Number of output columns."""
-
-    @abstractmethod
-    def build(self, rows: Rows, first_column: int) -> Aggregate: ...
+from runtime.operators.row_operator import Row, RowOperator, are_final, old_rows, picker
+from runtime.plan import OperatorSpec, PlanError, Relation
+from runtime.protocol.coverage import NO_TICK
+from runtime.values import Key, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,150 +34,140 @@ class GroupBySpec(OperatorSpec):
 
     by: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
+    one_row: bool = False
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
+        width = len(self.by) + sum(aggregate.width for aggregate in self.aggregates)
+        if (len(self.by), width) != (output.key_width, output.width):
+            raise PlanError(f"{output.name}: {len(self.by)} group-by columns of {width} do not fit the relation")
+        if self.one_row and self.by:
+            raise PlanError(f"{output.name}: one row for ever, but grouped by {len(self.by)} columns")
         return GroupBy(self, inputs, output)
 
 
-class GroupBy(Operator):
-    """`support[slot]`: how many visible input rows the group has."""
+class GroupBy(RowOperator):
+    """`members`, if rows may leave: how many visible input rows each group has."""
 
     def __init__(self, spec: GroupBySpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._by = spec.by
-        self._specs = spec.aggregates
-        self.support: list[int] = []
-        self.aggregates: list[Aggregate] = []
-        self._build_aggregates()
-
-    def _build_aggregates(self) -> None:
-        first = self.relation.key_width
-        self.aggregates = []
-        for spec in self._specs:
-            self.aggregates.append(spec.build(self.rows, first))
-            first += spec.width
+        self._group = picker(spec.by)
+        self._one_row = spec.one_row
+        self._rows_may_leave = output.versioned and not inputs[0].is_event
+        self._wanders = not are_final(inputs[0], spec.by)
+        self._is_lone_extreme = len(spec.aggregates) == 1 and spec.aggregates[0].is_extreme
+        self.members: dict[Key, int] = {}
+        self._spans: list[tuple[int, int]] = []
+        first = output.key_width
+        for aggregate in spec.aggregates:
+            self._spans.append((first, first + aggregate.width))
+            first += aggregate.width
+        self._aggregates = [
+            aggregate.build(output.name, output.columns[start:end], rows_may_leave=self._rows_may_leave)
+            for aggregate, (start, end) in zip(spec.aggregates, self._spans, strict=True)
+        ]
+        if spec.one_row:
+            self.put((), self._identity(), True, 0, [])
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        copy = self.inputs[edge]
+        flow, reached = self._flow(batch, old_rows(self.inputs[edge], slots))
+        prepared = [aggregate.prepare(flow) for aggregate in self._aggregates]
+        results = [
+            aggregate.evaluate(counted, lambda group, span=span: self._before(group, span))  # type: ignore[misc]
+            for aggregate, counted, span in zip(self._aggregates, prepared, self._spans, strict=True)
+        ]
+        for aggregate, counted, result in zip(self._aggregates, prepared, results, strict=True):
+            aggregate.commit(counted, result)
+        joined = self._count_members(flow)
         touched: list[int] = []
-        for i, row in enumerate(batch.rows()):
-            tick = batch.max_ticks[i]
-            if copy is not None and copy.visible[slots[i]]:
-                self._change(copy.row_at(slots[i]), tick, touched, joins=False)
-            if batch.visible[i]:
-                self._change(row, tick, touched, joins=True)
-            elif copy is not None and copy.is_new(slots[i]) and None not in [row[c] for c in self._by]:
-                self._reach(row, tick, touched)  # T1: vanished before we ever saw it
-        return self._settle(touched)
-
-    def _slot(self, row: Row) -> int:
-        slot = self.rows.slot_for(tuple([row[c] for c in self._by]))
-        if self.rows.is_new(slot):
-            if slot == len(self.support):
-                self.support.append(0)
-            self.support[slot] = 0
-            for aggregate in self.aggregates:
-                aggregate.open(slot)
-        return slot
-
-    def _change(self, row: Row, tick: int, touched: list[int], *, joins: bool) -> None:
-        slot = self._slot(row)
-        is_new = self.rows.is_new(slot)
-        if joins:
-            changed = [aggregate.add(slot, row, tick) for aggregate in self.aggregates]
-        else:
-            changed = [aggregate.remove(slot, row) for aggregate in self.aggregates]
-        self.support[slot] += 1 if joins else -1
-        becomes = self.support[slot] > 0
-        if any(changed) or is_new or becomes != self.rows.visible[slot] or self.relation.versioned:
-            self._touch(slot, tick, touched)
-
-    def _reach(self, row: Row, tick: int, touched: list[int]) -> None:
-        slot = self._slot(row)
-        if self.rows.is_new(slot) or self.relation.versioned:
-            self._touch(slot, tick, touched)
-
-    def _touch(self, slot: int, tick: int, touched: list[int]) -> None:
-        """Sums and counts depend on every contributing tick, so the largest counts, whichever came last."""
-        floor = self.in_floor if self.relation.versioned else tick
-        self.rows.max_tick[slot] = max(self.rows.max_tick[slot], tick, floor)
-        touched.append(slot)
-
-    def _settle(self, touched: list[int]) -> list[int]:
-        for slot in touched:
-            self.rows.visible[slot] = self.support[slot] > 0
+        for group, tick in reached.items():
+            self._put_group(group, tick, joined, results, touched)
+        if self._wanders and reached:
+            tick = max(reached.values())
+            self.hidden_tick = max(self.hidden_tick, tick)
+            self.touch_all(tick, touched)
         return touched
 
-    def forget(self, slot: int) -> None:
-        for aggregate in self.aggregates:
-            aggregate.close(slot)
-        super().forget(slot)
+    def _flow(self, batch: Batch, old: list[Row | None]) -> tuple[Flow, dict[Key, int]]:
+        """The rows that leave and join, and the groups reached with the largest tick that reached them."""
+        flow = Flow()
+        reached: dict[Key, int] = {}
+        for i, row in enumerate(batch.rows()):
+            tick = batch.max_ticks[i]
+            before = old[i] if old else None
+            if before is not None:
+                group = self._group(before)
+                flow.add(group, before, -1, tick)
+                reached[group] = max(tick, reached.get(group, tick))
+            group = self._group(row)
+            if batch.visible[i]:
+                flow.add(group, row, 1, tick)
+            reached[group] = max(tick, reached.get(group, tick))  # T1: also by what vanished before we saw it
+        return flow, reached
+
+    def _count_members(self, flow: Flow) -> set[Key]:
+        """Groups that a row joined. Members are counted only where they may leave."""
+        if not self._rows_may_leave:
+            return {group for group, sign in zip(flow.groups, flow.signs, strict=True) if sign > 0}
+        members = self.members
+        for group, sign in zip(flow.groups, flow.signs, strict=True):
+            members[group] = members.get(group, 0) + sign
+        for group in flow.groups:
+            if not members.get(group, 1):
+                del members[group]
+        return set()
+
+    def _put_group(
+        self, group: Key, reached_tick: int, joined: set[Key], results: list[Result], touched: list[int]
+    ) -> None:
+        slot = self.rows.slot_of(group)
+        was_visible = slot >= 0 and self.rows.visible[slot]
+        visible = group in self.members if self._rows_may_leave else was_visible or group in joined
+        values: list[Value] = []
+        tick = NO_TICK
+        for result, aggregate, span in zip(results, self._aggregates, self._spans, strict=True):
+            if group in result:
+                values += result[group][0]
+                tick = max(tick, result[group][1])
+            else:
+                values += self._before(group, span) if was_visible else aggregate.identity
+        if self.relation.versioned or not was_visible:
+            # A contribution also proves that the group exists; without one, whoever reached it does.
+            tick = reached_tick if self.relation.versioned or tick == NO_TICK else tick
+        elif not self._is_lone_extreme:
+            tick = max(tick, self.rows.max_tick[slot])
+        elif tick == NO_TICK:
+            tick = self.rows.max_tick[slot]
+        self.put(group, values, visible or self._one_row, tick, touched)
+
+    def _before(self, group: Key, span: tuple[int, int]) -> Sequence[Value]:
+        slot = self.rows.slot_of(group)
+        if slot < 0 or not self.rows.visible[slot]:
+            return self._aggregates[self._spans.index(span)].identity
+        return [column[slot] for column in self.rows.columns[span[0] : span[1]]]
+
+    def _identity(self) -> list[Value]:
+        return [value for aggregate in self._aggregates for value in aggregate.identity]
 
     def export_extra(self) -> dict[str, object]:
-        slots = self.rows.slots()
-        return {
-            "support": [self.support[slot] for slot in slots],
-            "aggregates": [aggregate.export(slots) for aggregate in self.aggregates],
-        }
+        """Only what events left behind: the rest is counted again from the copy of the input."""
+        if self.inputs[0] is not None:
+            return {}
+        return {"aggregates": [aggregate.export() for aggregate in self._aggregates]}
 
     def restore_extra(self, data: dict[str, object]) -> None:
-        support, aggregates = data["support"], data["aggregates"]
-        if not isinstance(support, list) or not isinstance(aggregates, list) or len(support) != len(self.rows):
-            raise ValueError("group-by state has a support for each group")
-        self.support = list(support)
-        self._build_aggregates()
-        for aggregate, saved in zip(self.aggregates, aggregates, strict=True):
-            aggregate.restore(saved)
-
-
-# Sum and count. min, max, avg and count distinct have files of their own.
-
-
-@dataclass(frozen=True, slots=True)
-class SumSpec(AggregateSpec):
-    """Sum of an argument, nulls left out."""
-
-    argument: Callable[..., Value]
-    width: int = 1
-
-    def build(self, rows: Rows, first_column: int) -> Aggregate:
-        return Sum(self.argument, rows, first_column)
-
-
-@dataclass(frozen=True, slots=True)
-class CountSpec(AggregateSpec):
-    """Number of rows, or of those whose argument is not null."""
-
-    argument: Callable[..., Value] | None = None
-    width: int = 1
-
-    def build(self, rows: Rows, first_column: int) -> Aggregate:
-        argument = self.argument
-        if argument is None:
-            return Sum(lambda *_: 1, rows, first_column)
-        return Sum(lambda *row: None if argument(*row) is None else 1, rows, first_column)
-
-
-class Sum(Aggregate):
-    def __init__(self, argument: Callable[..., Value], rows: Rows, first_column: int) -> None:
-        super().__init__(rows, first_column, 1)
-        self._argument = argument
-        self._total = self.columns[0]
-
-    def open(self, slot: int) -> None:
-        self._total[slot] = 0
-
-    def add(self, slot: int, row: Row, tick: int) -> bool:  # noqa: ARG002
-        return self._move(slot, self._argument(*row), 1)
-
-    def remove(self, slot: int, row: Row) -> bool:
-        return self._move(slot, self._argument(*row), -1)
-
-    def _move(self, slot: int, value: Value, sign: int) -> bool:
-        if value is None or value == 0:
-            return False
-        total = self._total[slot]
-        assert isinstance(value, int | float)
-        assert isinstance(total, int | float)
-        self._total[slot] = total + sign * value
-        return True
+        copy = self.inputs[0]
+        if copy is None:
+            saved = data.get("aggregates")
+            if not isinstance(saved, list) or len(saved) != len(self._aggregates):
+                raise ValueError("group-by state has a part for each aggregate")
+            for aggregate, part in zip(self._aggregates, saved, strict=True):
+                aggregate.restore(part)
+            return
+        flow = Flow()
+        for slot in copy.visible_slots():
+            row = copy.row_at(slot)
+            flow.add(self._group(row), row, 1, copy.max_tick[slot])
+        for aggregate in self._aggregates:
+            counted = aggregate.prepare(flow)
+            aggregate.commit(counted, aggregate.evaluate(counted, lambda _: aggregate.identity))  # noqa: B023
+        self._count_members(flow)

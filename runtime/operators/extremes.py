@@ -1,0 +1,108 @@
+"""Min and max.
+
+Of rows that never leave and whose argument only moves that way: falls or rises, depends on the witness alone, merges
+without harm when repeated, and needs no state. Of other rows: versioned, and all values of the group are kept, because
+the next best must be known when the best leaves.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Function, Prepared, Result
+from runtime.plan import Column
+from runtime.protocol.coverage import NO_TICK
+from runtime.values import Key, Value
+
+
+@dataclass(frozen=True, slots=True)
+class MinSpec(AggregateSpec):
+    """Smallest argument, null for none."""
+
+    argument: Function
+    where: Function | None = None
+
+    @property
+    def is_extreme(self) -> bool:
+        return True
+
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+        return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxSpec(AggregateSpec):
+    """Largest argument, null for none."""
+
+    argument: Function
+    where: Function | None = None
+
+    @property
+    def is_extreme(self) -> bool:
+        return True
+
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+        return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=True)
+
+
+class Extreme(Aggregate):
+    """Min or max of rows that never leave and whose argument only moves that way: one comparison, no state."""
+
+    identity = (None,)
+
+    def __init__(self, relation: str, argument: Function, where: Function | None, *, largest: bool) -> None:
+        super().__init__(relation, argument, where)
+        self._largest = largest
+
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+        best: dict[Key, Value] = {}
+        ticks: dict[Key, int] = {}
+        largest = self._largest
+        for group, value, sign, tick in counted:
+            if sign < 0:
+                continue  # its successor, in the same batch, is at least as extreme
+            if group not in best:
+                (best[group],) = before(group)
+            old = best[group]
+            if old is None or (value > old if largest else value < old):  # type: ignore[operator]
+                best[group] = value
+                ticks[group] = tick
+            elif value == old and group in ticks:
+                ticks[group] = min(tick, ticks[group])
+        return {group: ((value,), ticks.get(group, NO_TICK)) for group, value in best.items()}
+
+
+class ExtremeOfBag(Aggregate):
+    """Min or max of rows that may leave: all values of the group, with the number of rows that have each."""
+
+    identity = (None,)
+
+    def __init__(self, relation: str, argument: Function, where: Function | None, *, largest: bool) -> None:
+        super().__init__(relation, argument, where)
+        self._last = -1 if largest else 0
+        self._counts: dict[Key, dict[Value, int]] = {}
+        self._sorted: dict[Key, list[Value]] = {}
+
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:  # noqa: ARG002
+        return {}
+
+    def commit(self, counted: Prepared, result: Result) -> Result:
+        for group, value, sign, tick in counted:
+            counts = self._counts.setdefault(group, {})
+            order = self._sorted.setdefault(group, [])
+            count = counts.get(value, 0) + sign
+            counts[value] = count
+            if sign > 0 and count == 1:
+                insort(order, value)  # type: ignore[type-var]
+            elif count == 0:
+                del counts[value]
+                del order[bisect_left(order, value)]  # type: ignore[type-var]
+            result[group] = ((), tick)
+        for group, (_, tick) in result.items():
+            order = self._sorted[group]
+            result[group] = ((order[self._last] if order else None,), tick)
+            if not order:
+                del self._sorted[group], self._counts[group]
+        return result

@@ -1,0 +1,116 @@
+"""What operators that compute output rows one at a time have in common.
+
+`RowOperator.put` decides whether a row was touched, so that every operator follows the same rules (S1, T1):
+
+- versioned relation: a reached row is touched, changed or not, and its max_tick only rises;
+- otherwise a row that is visible before and after with equal values is left alone, max_tick included: what it depended
+  on still decides it. That holds because such rows appear, rise and vanish at most once. A `DOM` column whose order
+  key was dropped does not (a, b, a), so its rows are always touched;
+- a row that stays invisible is touched if it now depends on a later tick: a receiver may have seen it visible at a
+  coverage between the two that this incarnation skipped.
+
+Invisible rows keep their values: a tombstone must carry its final columns, because an operator downstream may need
+them to find the group that it reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
+from runtime.batch import Batch
+from runtime.operators.operator import Operator
+from runtime.plan import ColumnKind, Relation
+from runtime.protocol.coverage import NO_TICK
+from runtime.rows import Rows
+from runtime.values import Key, Value
+
+Row = tuple[Value, ...]
+Picker = Callable[[Row], Key]
+
+
+class RowOperator(Operator):
+    """An operator whose `apply` gathers results first and then calls `put` for each row that it reached."""
+
+    def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
+        super().__init__(inputs, output)
+        self._always_touched = output.versioned or any(
+            column.kind in (ColumnKind.DOM, ColumnKind.VERSIONED) for column in output.columns
+        )
+        self.hidden_tick = NO_TICK
+        """Rows that this incarnation never held may have vanished up to this tick: as if their tombstones had been
+        forgotten, so the shell raises F to it."""
+
+    def put(self, key: Key, values: Sequence[Value], visible: bool, tick: int, touched: list[int]) -> None:
+        """The row of this key was reached: it has these values (without the key), which depend on `tick`."""
+        rows = self.rows
+        slot = rows.index.get(key, -1)
+        if slot < 0:
+            slot = rows.slot_for(key)
+        elif self.relation.versioned:
+            tick = max(tick, rows.max_tick[slot])
+        elif visible == rows.visible[slot] and (
+            (visible and not self._always_touched) or (not visible and tick <= rows.max_tick[slot])
+        ):
+            columns = rows.columns[rows.key_width :]
+            if all(column[slot] == value for column, value in zip(columns, values, strict=True)):
+                return
+        if self.relation.versioned:
+            tick = max(tick, self.in_floor)
+        for column, value in zip(rows.columns[rows.key_width :], values, strict=True):
+            column[slot] = value
+        rows.visible[slot] = visible
+        rows.max_tick[slot] = tick
+        touched.append(slot)
+
+    def touch_all(self, tick: int, touched: list[int]) -> None:
+        """Every row may depend on this tick: an input row left a group without our seeing that it was in it."""
+        max_tick = self.rows.max_tick
+        for slot in self.rows.index.values():
+            max_tick[slot] = max(max_tick[slot], tick)
+            touched.append(slot)
+
+
+def picker(columns: Sequence[int]) -> Picker:
+    """A function from a row to the tuple of these columns."""
+    if not columns:
+        return lambda _: ()
+    if len(columns) == 1:
+        only = columns[0]
+        return lambda row: (row[only],)
+    return itemgetter(*columns)
+
+
+def are_final(relation: Relation, columns: Sequence[int]) -> bool:
+    """Whether these columns of a row never change. Otherwise rows wander between groups, seen or unseen."""
+    return all(c < relation.key_width or relation.columns[c].kind is ColumnKind.FINAL for c in columns)
+
+
+def old_rows(copy: Rows | None, slots: Sequence[int]) -> list[Row | None]:
+    """For each slot the visible row that is about to be replaced, or None."""
+    if copy is None:
+        return []
+    visible = copy.visible
+    return [copy.row_at(slot) if visible[slot] else None for slot in slots]
+
+
+class Overlay:
+    """The copy of an in-edge as it will be once a batch is stored."""
+
+    def __init__(self, copy: Rows, batch: Batch | None = None, slots: Sequence[int] = ()) -> None:
+        self._copy = copy
+        self._batch = batch
+        self._at = {slot: i for i, slot in enumerate(slots)}
+        self._rows = batch.rows() if batch is not None else []
+
+    def row(self, slot: int) -> Row:
+        i = self._at.get(slot, -1)
+        return self._rows[i] if i >= 0 else self._copy.row_at(slot)
+
+    def visible(self, slot: int) -> bool:
+        i = self._at.get(slot, -1)
+        return self._batch.visible[i] if i >= 0 and self._batch is not None else self._copy.visible[slot]
+
+    def max_tick(self, slot: int) -> int:
+        i = self._at.get(slot, -1)
+        return self._batch.max_ticks[i] if i >= 0 and self._batch is not None else self._copy.max_tick[slot]
