@@ -113,6 +113,7 @@ class FunctionSpec:
     `monotone` has a direction per parameter (the last repeats), true between values that are not null: `up` = a larger
     argument never gives a smaller result, all else equal; false counts as smaller than true. Where it depends on types
     or ranges, `directions` decides instead.
+    `problem`: what is wrong with arguments that are fine one by one, or None.
     `lazy`: `evaluate` receives functions of no argument and calls those that it needs, from the left.
     `deterministic`: the same bits on every machine and in every engine.
     `evaluate` gets the signature, then the values.
@@ -134,6 +135,7 @@ class FunctionSpec:
     lazy: bool = False
     deterministic: bool = True
     bounds: Callable[[tuple[Expr, ...], Type], Bounds] | None = None
+    problem: Callable[[tuple[Expr, ...]], str | None] | None = None
     directions: Callable[[tuple[Expr, ...], Type], tuple[Direction, ...]] | None = None
     nullable: Callable[[tuple[Expr, ...]], bool] | None = None
 

@@ -75,7 +75,7 @@ def _pattern_problem(pattern: Value) -> str | None:
     return None
 
 
-def group_problem(arguments: tuple[Expr, ...]) -> str | None:
+def _group_problem(arguments: tuple[Expr, ...]) -> str | None:
     """What is wrong with the group number of a `regexp_extract` whose pattern is fine, or None."""
     pattern, group = arguments[1], arguments[2]
     assert isinstance(pattern, Const)
@@ -249,6 +249,7 @@ TEXT_FUNCTIONS: tuple[FunctionSpec, ...] = (
         called="regexp_extract",
         parameters=(_S, _PATTERN, Parameter("group", Kind.INT, literal=True)),
         result=_no_longer_than_first,
+        problem=_group_problem,
         nulls=Nulls.PROPAGATE,
         monotone=(None,),
         evaluate=_regexp_extract,

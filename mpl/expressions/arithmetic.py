@@ -1,0 +1,110 @@
+"""Checks `+ - * / % ||` and unary minus: picks the function, or says why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mpl import nodes
+from mpl.arithmetic import is_number
+from mpl.codes import types as codes
+from mpl.diagnostic import Diagnostics
+from mpl.expressions.build import apply, error, is_error
+from mpl.expressions.calls import call_library
+from mpl.expressions.conversions import repair
+from mpl.expressions.literals import int_constant
+from mpl.functions import BY_NAME
+from mpl.source import Span
+from mpl.typed import Apply, Const, Expr
+from mpl.types import DecimalType, DurationType, EnumType, FloatType, IntType, NullType, TextType, TimeType
+
+FUNCTIONS: dict[str, str] = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "%": "modulo",
+    "||": "concat",
+}
+_VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "||": "join"}
+
+
+def check_arithmetic(node: nodes.Arithmetic, first: Expr, operands: Sequence[Expr], diagnostics: Diagnostics) -> Expr:
+    """The chain, from the left; `a || b || c` becomes one `concat`."""
+    result = first
+    for (symbol, _), operand in zip(node.rest, operands, strict=True):
+        span = node.first.span.to(operand.span)
+        if symbol == "||":
+            result = _concat(result, operand, span, diagnostics)
+        else:
+            result = binary(symbol, result, operand, span, diagnostics)
+    return result
+
+
+def _concat(left: Expr, right: Expr, span: Span, diagnostics: Diagnostics) -> Expr:
+    if isinstance(left, Apply) and left.function == "concat":
+        return call_library(BY_NAME["concat"], (*left.arguments, right), span, diagnostics, "||")
+    return call_library(BY_NAME["concat"], (left, right), span, diagnostics, "||")
+
+
+def binary(symbol: str, left: Expr, right: Expr, span: Span, diagnostics: Diagnostics) -> Expr:
+    if is_error(left, right):
+        return error(span)
+    for operand in (left, right):
+        if isinstance(operand.type, NullType):
+            diagnostics.report(
+                codes.NULL_OPERAND,
+                operand.span,
+                "`null` makes the whole expression null",
+                "always null",
+                help="leave it out, or write `cast(null as int)` for the whole",
+            )
+            return error(span)
+    function = FUNCTIONS[symbol]
+    if BY_NAME[function].result((left, right)) is None:
+        diagnostics.report(
+            codes.OPERAND_TYPE,
+            span,
+            f"cannot {_VERBS[symbol]} {left.type} and {right.type}",
+            f"{left.type} {symbol} {right.type}",
+            help=_help(symbol, left, right),
+        )
+        return error(span)
+    return apply(function, (left, right), span, diagnostics)
+
+
+def _help(symbol: str, left: Expr, right: Expr) -> str | None:
+    """What was probably meant."""
+    types = (left.type, right.type)
+    if all(isinstance(each, TextType | EnumType) for each in types):
+        return "`||` joins texts" if symbol == "+" else "cast texts to numbers first: `cast(x as int)`"
+    if symbol == "+" and isinstance(left.type, TextType | EnumType):
+        return f"to join texts write `|| cast({right.span.text} as text)`"
+    for operand, other in ((right, left), (left, right)):
+        if isinstance(other.type, TimeType | DurationType) and isinstance(operand, Const) and symbol in "+-":
+            if isinstance(operand.type, IntType):
+                return f"a duration has a unit: `{operand.span.text} s`"
+            if isinstance(operand.type, TextType):
+                return repair(operand, TimeType() if isinstance(left.type, TimeType) else DurationType())
+        if isinstance(operand.type, DurationType) and isinstance(other.type, DecimalType | FloatType):
+            return "a duration is multiplied and divided by int; `cast(x as int)` or a smaller unit helps"
+        if is_number(other.type) and isinstance(operand.type, TextType | EnumType):
+            return repair(operand, other.type) or f"write `cast({operand.span.text} as {other.type})`"
+    return None
+
+
+def check_negation(node: nodes.Negate, check_operand: Callable[[], Expr], diagnostics: Diagnostics) -> Expr:
+    """Unary minus. A number literal is negated as a whole: the smallest int has no positive counterpart."""
+    if isinstance(node.operand, nodes.IntLiteral):
+        return int_constant(-node.operand.value, node.span, diagnostics)
+    operand = check_operand()
+    if is_error(operand) or isinstance(operand.type, NullType):
+        return binary("-", operand, operand, node.span, diagnostics)
+    if not is_number(operand.type) and not isinstance(operand.type, DurationType):
+        diagnostics.report(
+            codes.OPERAND_TYPE,
+            node.span,
+            f"cannot negate {operand.type}",
+            f"- {operand.type}",
+        )
+        return error(node.span)
+    return apply("negate", (operand,), node.span, diagnostics)

@@ -1,0 +1,87 @@
+"""Builds typed nodes: constants, applications of library functions, and the node that stands for an error.
+
+Every application goes through `apply`, so that types, nullability and ranges are always the record's, and a call on
+constants is always folded.
+"""
+
+from __future__ import annotations
+
+from mpl.arithmetic import is_number
+from mpl.codes import types as codes
+from mpl.diagnostic import Diagnostics
+from mpl.evaluate import evaluate
+from mpl.failures import EvaluationError, Failure
+from mpl.functions import BY_NAME
+from mpl.source import Span
+from mpl.typed import Apply, Const, Expr
+from mpl.types import OPEN, Bounds, DurationType, ErrorType, TimeType, Type, Value
+
+ERROR = ErrorType()
+
+_HELP = {
+    Failure.DIVISION_BY_ZERO: "write `nullif(divisor, 0)` for a divisor that may be 0: the result is null then",
+    Failure.OVERFLOW: "numbers never wrap; compute with smaller ones, or with float where digits do not matter",
+}
+
+
+def error(span: Span) -> Const:
+    """Stands where an error was reported."""
+    return Const(type=ERROR, value=None, span=span)
+
+
+def is_error(*exprs: Expr) -> bool:
+    return any(isinstance(expr.type, ErrorType) for expr in exprs)
+
+
+def constant(value: Value, type: Type, span: Span) -> Const:
+    bounds = OPEN
+    if not isinstance(value, str | None) and (is_number(type) or isinstance(type, TimeType | DurationType)):
+        bounds = Bounds(value, value)
+    return Const(type=type, nullable=value is None, bounds=bounds, value=value, span=span)
+
+
+def apply(
+    function: str,
+    arguments: tuple[Expr, ...],
+    span: Span,
+    diagnostics: Diagnostics | None,
+    type: Type | None = None,
+) -> Expr:
+    """The application of a library function to arguments that suit it; folded if they are constants.
+
+    Constants on which it fails are reported; without `diagnostics` they stay an application that fails when it is
+    evaluated, if it ever is. `type` overrules the record's result (`cast`, inlined functions).
+    """
+    if is_error(*arguments):
+        return error(span)
+    spec = BY_NAME[function]
+    result = type if type is not None else spec.result(arguments)
+    assert result is not None, f"{function} was not checked before it was built"
+    node = Apply(
+        type=result,
+        nullable=spec.may_be_null(arguments),
+        bounds=spec.bounds_of(arguments, result),
+        function=function,
+        arguments=arguments,
+        span=span,
+    )
+    return fold(node, diagnostics)
+
+
+def fold(node: Apply, diagnostics: Diagnostics | None) -> Expr:
+    """The constant that an application on constants is. What differs between machines is left to the machine."""
+    if not all(isinstance(argument, Const) for argument in node.arguments) or not BY_NAME[node.function].deterministic:
+        return node
+    try:
+        return constant(evaluate(node, ()), node.type, node.span)
+    except EvaluationError as failure:
+        if diagnostics is None:
+            return node
+        diagnostics.report(
+            codes.CONSTANT_FAILS,
+            node.span,
+            f"this fails for every row: {failure.message}",
+            "has no value",
+            help=_HELP.get(failure.code),
+        )
+        return error(node.span)
