@@ -90,8 +90,10 @@ def check_top(current: Current, operator: nodes.Top, context: Context) -> Curren
     groups = tuple(entry.index for entry in per)
 
     def make(schema: typed.Schema) -> typed.TopNode:
-        if operator.rank is not None:
+        if operator.rank is not None and not operator.ties:
             schema = replace(schema, unique=(*schema.unique, (*groups, len(schema.columns) - 1)))
+        if operator.count == 1 and not operator.ties:
+            schema = replace(schema, unique=(*schema.unique, tuple(sorted(groups))))
         return typed.TopNode(
             current.node,
             operator.count,
