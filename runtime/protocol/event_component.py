@@ -203,7 +203,7 @@ class EventComponent(Receiver):
     def _send_pieces(self, edge: EventOutEdge, cover: LineageCoverage, rows: Batch) -> None:
         """An answer, even an empty one, in bounded messages; beyond the bound the receiver will ask again."""
         rows_left = self.tuning.answer_rows_max
-        for piece in split_events(cover, rows, self.tuning.message_rows_max):
+        for piece in split_events(cover, rows, min(self.tuning.message_rows_max, rows_left)):
             if len(piece.rows) > rows_left:
                 self.counters["answers_cut"] += 1
                 break

@@ -43,6 +43,7 @@ class StateInEdge:
         self.quenched: set[Key] = set()
         self.is_behind = True  # we know, or must assume after a restart, that the sender has more
         self.hastened_epoch = NO_EPOCH
+        self.newest_epoch = NO_EPOCH  # of the sender, as far as we have heard
         self.progressed = False
         self.is_ack_armed = False
         self.acked: tuple[int, int, int] | None = None  # the position last acknowledged
@@ -104,6 +105,13 @@ class StateInEdge:
         if message.epoch == self.adopted_epoch:
             return message.step > self.applied_step
         return message.epoch > self.adopted_epoch
+
+    def hear_of(self, epoch: int) -> None:
+        self.newest_epoch = max(self.newest_epoch, epoch)
+
+    def awaits_newer(self) -> bool:
+        """A newer incarnation exists that we have not adopted: whatever the older one says, the question stays open."""
+        return self.newest_epoch > self.adopted_epoch
 
     def should_hasten(self, epoch: int, coverage: LineageCoverage) -> bool:
         """A new epoch has just caught up with us: worth one question now, however slow our retries have become."""

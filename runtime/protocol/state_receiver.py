@@ -67,6 +67,7 @@ class StateReceiver(Receiver):
             self._drop(edge, "filtered")
             self._fall_behind(edge)
             return
+        edge.hear_of(message.epoch)
         verdict = edge.judge_knowledge(message)
         if verdict is Verdict.APPLY:
             self._check_growth(edge, message.coverage)
@@ -101,6 +102,7 @@ class StateReceiver(Receiver):
             self._drop(edge, "filtered")
             self._fall_behind(edge)
             return
+        edge.hear_of(message.epoch)
         verdict = edge.judge_snapshot(message)
         if verdict is Verdict.APPLY:
             self._adopt(edge, message)
@@ -142,6 +144,7 @@ class StateReceiver(Receiver):
         place.check_epoch(message.epoch)
         place.check_step(message.step)
         place.check_coverage(message.coverage, edge.lineages_count)
+        edge.hear_of(message.epoch)
         if edge.is_ahead(message):
             if edge.should_hasten(message.epoch, message.coverage):
                 edge.asker.answered()
@@ -195,7 +198,7 @@ class StateReceiver(Receiver):
         self._acknowledge_later(edge)
         if edge.held:  # still a gap before these
             self._fall_behind(edge)
-        else:
+        elif not edge.awaits_newer():  # otherwise two live incarnations would make us ask at the speed of the network
             edge.is_behind = False
             edge.asker.answered()
 

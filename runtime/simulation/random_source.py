@@ -19,4 +19,4 @@ class RandomSource:
 
     def stream(self, concern: str) -> random.Random:
         """The stream of one concern, from its beginning: the same name always gives the same numbers."""
-        return random.Random(f"{self.seed}/{concern}")  # noqa: S311 - reproducible on purpose, not a secret
+        return random.Random(f"{self.seed}/{concern}")

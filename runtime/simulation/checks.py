@@ -1,0 +1,206 @@
+"""What must hold after every event that a component handles; a broken promise is raised as a Violation.
+
+The names I1-I6 are those of the protocol's invariants. Everything is compared with the oracle, which recomputes views from
+the durable events; `delivery.py` checks what subscribers are told. Only the component that has just handled an event is
+looked at, and only if the event may have changed its state: the others are as they were when they were checked.
+"""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import Any
+
+from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.events import Deliver, Event, Instruction, MessageArrived, Restarted
+from runtime.protocol.messages import Upstream
+from runtime.rows import Rows
+from runtime.simulation.delivery import DeliveryChecks
+from runtime.simulation.oracle import Masks, Oracle, Row
+from runtime.simulation.violation import Violation
+from runtime.simulation.world import Instance, World
+
+LOOKING_AGAIN_US = -1  # marks the last look at everything, which no incarnation begins with
+
+
+class Checks:
+    """A watcher that knows the truth."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.delivery = DeliveryChecks(world)
+        self._coverages: dict[
+            tuple[str, int], LineageCoverage
+        ] = {}  # by incarnation: what it covered when last seen (I4)
+        # Keys an in-edge was ever told to leave out: a checkpoint keeps what was known of them until then (T4).
+        self._quenched: dict[tuple[str, int], set[Any]] = {}
+        self._steps: dict[tuple[str, int], int] = {}
+        self._history: dict[tuple[str, int, int], object] = {}  # (component, epoch, step) -> coverage then (I2)
+
+    @property
+    def oracle(self) -> Oracle:
+        return self.world.oracle
+
+    def logged(self, stream: str, tick: int, row: Row) -> None:
+        """An event became durable: ticks only grow, and no publish is logged twice."""
+        ticks = self.oracle.ticks[stream]
+        if ticks and tick <= ticks[-1]:
+            raise Violation("E3", stream, f"logs tick {tick} after tick {ticks[-1]}")
+        self.oracle.record(stream, tick, row)
+
+    def trimming(self, stream: str, tick: int) -> None:
+        """C5: never above what every direct receiver has in a durable checkpoint."""
+        self._check_trim(stream, tick)
+
+    def handled(self, instance: Instance, event: Event, instructions: list[Instruction]) -> None:
+        """Look at the component that has just handled an event."""
+        name, component = instance.name, instance.component
+        if name in self.world.logs:
+            if self.world.logs[name].repeats:
+                raise Violation("E3", name, f"publish {self.world.logs[name].repeats[0]} was logged twice")
+            self._check_coverage(instance, component.coverage())
+            return
+        is_event = self.world.graph.is_event[name]
+        if not is_event and component.step == self._steps.get((instance.name, instance.epoch)) and _is_upstream(event):
+            return
+        coverage = component.coverage()
+        masks = self._check_coverage(instance, coverage)
+        if is_event:
+            self._check_held(instance, masks)
+        else:
+            self._check_step(instance, coverage)
+            self._check_rows(instance, coverage, masks)
+            self._check_copies(instance, masks)
+        delivers = [instruction for instruction in instructions if isinstance(instruction, Deliver)]
+        if delivers or name in self.world.graph.leaves:
+            self.delivery.check(instance, event, delivers, masks)
+
+    def converged(self) -> None:
+        """After the end: look at everything once more, whether or not it has just handled something."""
+        for instances in self.world.instances.values():
+            for instance in instances:
+                self.handled(instance, Restarted(instance.epoch, now_us=LOOKING_AGAIN_US), [])
+
+    # Coverage
+
+    def _check_coverage(self, instance: Instance, coverage: LineageCoverage) -> Masks:
+        """I3: nothing is covered that is not durable. I4: while an incarnation lives, its coverage only grows."""
+        streams = self.world.graph.lineages[instance.name]
+        if len(coverage) != len(streams):
+            raise Violation("I1", instance.name, f"{len(coverage)} lineages instead of {len(streams)}")
+        masks = []
+        for stream, part in zip(streams, coverage, strict=True):
+            if part.highest() > self.world.logs[stream].durable_tick():
+                raise Violation(
+                    "I3",
+                    instance.name,
+                    f"covers {part.show_briefly()} of {stream}, durable is {self.world.logs[stream].durable_tick()}",
+                )
+            masks.append(self.oracle.mask(stream, part))
+        before = self._coverages.get((instance.name, instance.epoch))
+        if before is not None and not coverage.contains(before):
+            raise Violation("I4", instance.name, f"coverage shrinks from {before.show()} to {coverage.show()}")
+        self._coverages[(instance.name, instance.epoch)] = coverage  # a copy: `coverage()` makes one
+        return tuple(masks)
+
+    def _check_step(self, instance: Instance, coverage: LineageCoverage) -> None:
+        """I5: within a step nothing changes. The coverage at each step is remembered for I2."""
+        step = instance.component.step  # type: ignore[attr-defined]
+        self._steps[instance.name, instance.epoch] = step
+        key = coverage.key()
+        known = self._history.setdefault((instance.name, instance.epoch, step), key)
+        if known != key:
+            raise Violation("I5", instance.name, f"coverage changes within step {step}")
+
+    # Rows
+
+    def _check_rows(self, instance: Instance, coverage: LineageCoverage, masks: Masks) -> None:
+        """I1: the visible rows are the view of exactly the covered ticks."""
+        rows: Rows = instance.component.operator.rows  # type: ignore[attr-defined]
+        held = set(compress(zip(*rows.columns, strict=True), rows.visible))
+        wanted = self.oracle.flat(instance.name, masks)
+        if held != wanted:
+            raise Violation("I1", instance.name, _difference(held, wanted, coverage))
+        self._check_as_of(instance, rows, coverage.horizon(), masks)
+
+    def _check_as_of(self, instance: Instance, rows: Rows, horizon: int, masks: Masks) -> None:
+        """I6: a row that depends on no tick above the horizon is that of the view at the horizon."""
+        component: Any = instance.component
+        below = self.oracle.up_to(instance.name, horizon)
+        if below == masks or component.in_floor > horizon:
+            return
+        wanted = self.oracle.flat(instance.name, below)
+        wanted_keys: set[Any] | None = None
+        width = rows.key_width
+        for key, slot in rows.index.items():
+            if rows.max_tick[slot] > horizon:
+                continue
+            if rows.visible[slot]:
+                if rows.row_at(slot) not in wanted:
+                    raise Violation("I6", instance.name, f"row {rows.row_at(slot)} is not in the view at {horizon}")
+            else:
+                if wanted_keys is None:
+                    wanted_keys = {row[:width] for row in wanted}
+                if key in wanted_keys:
+                    raise Violation("I6", instance.name, f"key {key} is visible in the view at {horizon}")
+
+    def _check_copies(self, instance: Instance, masks: Masks) -> None:
+        """I2: the copy of a state in-edge is the sender's state at the adopted epoch and step."""
+        component: Any = instance.component
+        first = 0
+        node = self.world.graph.by_name[instance.name]
+        for index, (sender, edge) in enumerate(zip(node.inputs, component.in_edges.values(), strict=True)):
+            count = len(self.world.graph.lineages[sender])
+            part = masks[first : first + count]
+            first += count
+            if self.world.graph.is_event[sender] or edge.adopted_epoch == 0:
+                continue
+            known = self._history.get((sender, edge.adopted_epoch, edge.applied_step))
+            if known != edge.coverage.key():
+                raise Violation(
+                    "I2",
+                    instance.name,
+                    f"covers {edge.coverage.show()} of {sender} as of epoch {edge.adopted_epoch} "
+                    f"step {edge.applied_step}, which covered {known}",
+                )
+            quenched = self._quenched.setdefault((instance.name, index), set())
+            quenched |= edge.quenched
+            self._check_copy(instance, sender, component.operator.inputs[index], quenched, part)
+
+    def _check_copy(self, instance: Instance, sender: str, copy: Rows, quenched: set[Any], masks: Masks) -> None:
+        held = set(compress(zip(*copy.columns, strict=True), copy.visible))
+        wanted = self.oracle.flat(sender, masks)
+        if held != wanted:
+            width = copy.key_width
+            if {row for row in held ^ wanted if row[:width] not in quenched}:
+                raise Violation("I2", instance.name, f"copy of {sender}: " + _difference(held, wanted, None))
+
+    def _check_held(self, instance: Instance, masks: Masks) -> None:
+        """I1 for event relations: what was not trimmed is exactly the surviving events of the covered ticks."""
+        component: Any = instance.component
+        trimmed = component.trimmed_tick
+        held = {row for columns in component.held.columns for row in zip(*columns, strict=True) if row[0] > trimmed}
+        wanted = {row for row in self.oracle.flat(instance.name, masks) if row[0] > trimmed}
+        if held != wanted:
+            raise Violation("I1", instance.name, _difference(held, wanted, component.coverage()))
+        if trimmed >= 0:
+            self._check_trim(instance.name, trimmed)
+
+    def _check_trim(self, name: str, tick: int) -> None:
+        for receiver, edge in self.world.graph.consumers[name]:
+            if receiver in self.world.newcomers:
+                continue
+            horizons = self.world.checkpoints[receiver].acknowledged_horizons
+            if horizons is None or horizons[edge] < tick:
+                raise Violation("C5", name, f"trims up to {tick}, durable at {receiver}: {horizons}")
+
+
+def _is_upstream(event: Event) -> bool:
+    return not isinstance(event, Restarted) and not (
+        isinstance(event, MessageArrived) and not isinstance(event.message, Upstream)
+    )
+
+
+def _difference(held: set[Any], wanted: frozenset[Any] | set[Any], coverage: LineageCoverage | None) -> str:
+    extra, missing = sorted(held - wanted, key=repr)[:3], sorted(wanted - held, key=repr)[:3]
+    covering = f", covering {coverage.show()}" if coverage is not None else ""
+    return f"holds {extra or 'nothing'} wrongly, lacks {missing or 'nothing'}{covering}"
