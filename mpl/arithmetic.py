@@ -184,15 +184,15 @@ def bounds_within(type: Type, low: Number, high: Number) -> Bounds:
 
 def ends_of(bounds: Bounds) -> tuple[Number, Number]:
     """Both ends as numbers; an open end is infinite."""
-    return (
-        -math.inf if bounds.low is None else bounds.low,
-        math.inf if bounds.high is None else bounds.high,
-    )
+    low, high = bounds.low, bounds.high
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def scaled_ends(bounds: Bounds, type: Type, result: Type) -> tuple[Number, Number]:
     """The ends in canonical units of `result`, when that is an exact number or a float."""
     low, high = ends_of(bounds)
+    if type == result:
+        return low, high
     return _scaled(low, type, result), _scaled(high, type, result)
 
 
@@ -206,6 +206,8 @@ def _scaled(value: Number, type: Type, result: Type) -> Number:
 
 def result_bounds(operation: Operation, left: tuple[Type, Bounds], right: tuple[Type, Bounds], result: Type) -> Bounds:
     """A range that holds every value of `left operation right`."""
+    if operation != "modulo" and (left[1].is_open or right[1].is_open):
+        return OPEN
     if operation == "add":
         low_left, high_left = scaled_ends(left[1], left[0], result)
         low_right, high_right = scaled_ends(right[1], right[0], result)

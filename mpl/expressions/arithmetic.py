@@ -60,7 +60,8 @@ def binary(symbol: str, left: Expr, right: Expr, span: Span, diagnostics: Diagno
             )
             return error(span)
     function = FUNCTIONS[symbol]
-    if BY_NAME[function].result((left, right)) is None:
+    result = BY_NAME[function].result((left, right))
+    if result is None:
         diagnostics.report(
             codes.OPERAND_TYPE,
             span,
@@ -69,7 +70,7 @@ def binary(symbol: str, left: Expr, right: Expr, span: Span, diagnostics: Diagno
             help=_help(symbol, left, right),
         )
         return error(span)
-    return apply(function, (left, right), span, diagnostics)
+    return apply(function, (left, right), span, diagnostics, result)
 
 
 def _help(symbol: str, left: Expr, right: Expr) -> str | None:

@@ -6,7 +6,6 @@ constants is always folded.
 
 from __future__ import annotations
 
-from mpl.arithmetic import is_number
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics
 from mpl.evaluate import evaluate
@@ -14,7 +13,7 @@ from mpl.failures import EvaluationError, Failure
 from mpl.functions import BY_NAME
 from mpl.source import Span
 from mpl.typed import Apply, Const, Expr
-from mpl.types import OPEN, Bounds, DurationType, ErrorType, TimeType, Type, Value
+from mpl.types import OPEN, BoolType, Bounds, ErrorType, Type, Value
 
 ERROR = ErrorType()
 
@@ -30,13 +29,15 @@ def error(span: Span) -> Const:
 
 
 def is_error(*exprs: Expr) -> bool:
-    return any(isinstance(expr.type, ErrorType) for expr in exprs)
+    for expr in exprs:  # noqa: SIM110  called for every node, and a generator doubles its cost
+        if isinstance(expr.type, ErrorType):
+            return True
+    return False
 
 
 def constant(value: Value, type: Type, span: Span) -> Const:
-    bounds = OPEN
-    if not isinstance(value, str | None) and (is_number(type) or isinstance(type, TimeType | DurationType)):
-        bounds = Bounds(value, value)
+    has_bounds = isinstance(value, int | float) and not isinstance(type, BoolType)
+    bounds = Bounds(value, value) if has_bounds else OPEN  # type: ignore[arg-type]
     return Const(type=type, nullable=value is None, bounds=bounds, value=value, span=span)
 
 
@@ -70,7 +71,10 @@ def apply(
 
 def fold(node: Apply, diagnostics: Diagnostics | None) -> Expr:
     """The constant that an application on constants is. What differs between machines is left to the machine."""
-    if not all(isinstance(argument, Const) for argument in node.arguments) or not BY_NAME[node.function].deterministic:
+    for argument in node.arguments:
+        if not isinstance(argument, Const):
+            return node
+    if not BY_NAME[node.function].deterministic:
         return node
     try:
         return constant(evaluate(node, ()), node.type, node.span)

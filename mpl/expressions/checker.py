@@ -16,7 +16,7 @@ from mpl.expressions.calls import call_library, check_call, common_type
 from mpl.expressions.comparisons import SYMBOLS, align
 from mpl.expressions.conditions import warn_if_constant
 from mpl.expressions.conversions import can_convert, convert, repair
-from mpl.expressions.literals import literal
+from mpl.expressions.literals import LITERALS, literal
 from mpl.expressions.table import DeclaredFunction, FunctionTable
 from mpl.expressions.walk import measure
 from mpl.expressions.written_types import declared_type
@@ -31,6 +31,9 @@ EXPRESSION_SIZE_MAX = 10_000
 EXPRESSION_DEPTH_MAX = 128
 """Limits of one expression after functions were put in place, so that nobody who walks it runs out of stack."""
 
+SMALL_EXPRESSION = 40
+"""So few nodes as written cannot reach the limits without functions: a node becomes at most three levels."""
+
 BOOL = BoolType()
 
 
@@ -39,7 +42,10 @@ def check_expression(expr: nodes.Expr, scope: Scope, functions: FunctionTable, d
 
     A bare `null` gives a constant of `NullType`; `convert` gives it a type.
     """
-    checked = _Checker(scope, functions, diagnostics).check(expr)
+    checker = _Checker(scope, functions, diagnostics)
+    checked = checker.check(expr)
+    if checker.visited <= SMALL_EXPRESSION and not checker.inlined:
+        return checked
     size, depth = measure(checked)
     if size <= EXPRESSION_SIZE_MAX and depth <= EXPRESSION_DEPTH_MAX:
         return checked
@@ -135,8 +141,13 @@ class _Checker:
         self.scope = scope
         self.functions = functions
         self.diagnostics = diagnostics
+        self.visited = 0
+        self.inlined = False
 
     def check(self, node: nodes.Expr) -> Expr:
+        self.visited += 1
+        if isinstance(node, LITERALS):
+            return literal(node, self.diagnostics)
         match node:
             case nodes.ColumnExpr():
                 return self._column(node)
@@ -166,10 +177,9 @@ class _Checker:
             case nodes.Cast():
                 return self._cast(node)
             case nodes.Call():
-                arguments = tuple(self.check(argument) for argument in node.arguments)
+                arguments = tuple([self.check(argument) for argument in node.arguments])
+                self.inlined = self.inlined or self.functions.find(node.function.text) is not None
                 return check_call(node, arguments, self.functions, self.diagnostics)
-            case _:
-                return literal(node, self.diagnostics)
 
     def _condition(self, node: nodes.Expr) -> Expr:
         return _as_condition(self.check(node), self.diagnostics)
@@ -235,10 +245,8 @@ class _Checker:
         conditions = [self._condition(condition) for condition, _ in node.branches]
         values = [self.check(value) for _, value in node.branches]
         last = self.check(node.otherwise) if node.otherwise else constant(None, NullType(), node.span)
-        if is_error(*conditions, *values, last):
-            return error(node.span)
         common = common_type((*values, last), "the branches of `case`", self.diagnostics)
-        if common is None:
+        if common is None or is_error(*conditions, *values, last):
             return error(node.span)
         values = [convert(value, common) for value in values]
         last = convert(last, common)

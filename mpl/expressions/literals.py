@@ -37,6 +37,16 @@ Literal = (
     | nodes.DurationLiteral
     | nodes.TimeLiteral
 )
+LITERALS = (
+    nodes.IntLiteral,
+    nodes.DecimalLiteral,
+    nodes.FloatLiteral,
+    nodes.TextLiteral,
+    nodes.BoolLiteral,
+    nodes.NullLiteral,
+    nodes.DurationLiteral,
+    nodes.TimeLiteral,
+)
 
 
 def literal(node: Literal, diagnostics: Diagnostics) -> Const:
