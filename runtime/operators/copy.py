@@ -25,7 +25,7 @@ class Copy(Operator):
         self.inputs = [self.rows]  # events are copied too: their table is the output
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
-        """Touched: what the store that follows will change. `max_tick` is that of the input row."""
+        """Touched: whatever the store that follows will change, `max_tick` included: it must reach the next hop."""
         if self.relation.versioned:
             return list(slots)
         rows = self.rows
@@ -33,9 +33,9 @@ class Copy(Operator):
         return [
             slot
             for i, slot in enumerate(slots)
-            if rows.visible[slot] != batch.visible[i]
-            or (batch.visible[i] and rows.row_at(slot) != new_rows[i])
-            or rows.is_new(slot)
+            if rows.max_tick[slot] != batch.max_ticks[i]
+            or rows.visible[slot] != batch.visible[i]
+            or rows.row_at(slot) != new_rows[i]
         ]
 
     def export(self) -> dict[str, object]:

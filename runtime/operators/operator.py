@@ -46,6 +46,9 @@ class Operator(ABC):
         ]
         self.in_floor = NO_TICK
         """Kept by the shell. A versioned row's max_tick is at least this."""
+        self.hidden_tick = NO_TICK
+        """Kept by the operator. Rows that this incarnation never held may have vanished up to this tick: as if their
+        tombstones had been forgotten, so the shell raises F to it (T2)."""
 
     # What an operator defines
 

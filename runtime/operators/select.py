@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runtime.batch import Batch
 from runtime.operators.operator import EventOperator, Operator
+from runtime.operators.row_operator import RowOperator
 from runtime.plan import OperatorSpec, Relation
 from runtime.values import Key
 
@@ -34,7 +35,7 @@ class SelectEvents(EventOperator):
         return batch if len(keep) == len(batch) else batch.take(keep)
 
 
-class SelectState(Operator):
+class SelectState(RowOperator):
     """Every input row has an output row; the predicate decides only whether it is visible (T1)."""
 
     def __init__(self, spec: SelectSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
@@ -43,21 +44,13 @@ class SelectState(Operator):
         self._only_falls = spec.only_falls
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
-        rows, versioned = self.rows, self.relation.versioned
-        width = self.relation.width
         new_rows = batch.rows()
         # The predicate could fail, so all of it runs before anything changes. A vanished row may have nulls.
         visible = [seen and self._predicate(*row) for seen, row in zip(batch.visible, new_rows, strict=True)]
         touched: list[int] = []
-        for i, slot in enumerate(rows.slots_for(batch)):
-            changed = rows.visible[slot] != visible[i] or (visible[i] and rows.row_at(slot) != new_rows[i])
-            if changed or versioned or rows.is_new(slot):
-                touched.append(slot)
-            for column in range(self.relation.key_width, width):
-                rows.columns[column][slot] = batch.columns[column][i]
-            rows.visible[slot] = visible[i]
-            tick = batch.max_ticks[i]
-            rows.max_tick[slot] = max(tick, rows.max_tick[slot], self.in_floor) if versioned else tick
+        key_width = self.relation.key_width
+        for i, row in enumerate(new_rows):
+            self.put(row[:key_width], row[key_width:], visible[i], batch.max_ticks[i], touched)
         return touched
 
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:  # noqa: ARG002

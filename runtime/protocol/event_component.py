@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from runtime import plan as plans
 from runtime.batch import Batch
+from runtime.operators.errors import OperatorError
 from runtime.operators.operator import EventOperator
 from runtime.plan import Mode, Relation
 from runtime.protocol.checkpoint import Checkpoint
@@ -92,16 +93,21 @@ class EventComponent(Receiver):
 
     def _learn(self, edge: EventInEdge, message: Events) -> None:
         news = self._events_arrived(edge, message)
-        self._relay(edge, message)
-        if news is None:
+        try:
+            self._relay(edge, message)
+            if news is None:
+                return
+            novel, rows = news
+            passed = self.operator.map(edge.index, rows).with_lineages_from(edge.offset)
+        except OperatorError as failure:
+            self._events_failed(edge, failure)
             return
-        novel, rows = news
-        passed = self.operator.map(edge.index, rows).with_lineages_from(edge.offset)
+        self._learned(edge, novel)
         self.held.add(passed)
         cover = self._widen(edge, novel)
         for piece in split_events(cover, passed, self.tuning.message_rows_max):
             self._tell_all(piece)
-        self._after_events(edge)
+        self._ask_for_gaps(edge)
 
     def _tell_all(self, message: Events) -> None:
         for edge in self.out_edges.values():

@@ -274,6 +274,16 @@ class ReportTrimmed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportFailed:
+    """A message was understood but could not be computed (overflow and the like). Nothing of it was applied; the view
+    stays where it is, true, and the edge asks again, slowly. `code` and `reason` are the operator's."""
+
+    edge: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RestartMe:
     """This incarnation has stopped because it can no longer know what is durable. Start a new one."""
 
@@ -299,6 +309,7 @@ Instruction = (
     | RefusePublish
     | Deliver
     | ReportTrimmed
+    | ReportFailed
     | RestartMe
     | Stopped
 )

@@ -10,6 +10,7 @@ from abc import abstractmethod
 
 from runtime import plan as plans
 from runtime.batch import Batch
+from runtime.operators.errors import OperatorError
 from runtime.plan import Mode
 from runtime.protocol.asking import Asker, jittered
 from runtime.protocol.checkpoint import Checkpoint, EdgeCheckpoint
@@ -17,7 +18,7 @@ from runtime.protocol.component import Component
 from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.errors import BadCheckpoint, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
-from runtime.protocol.events import PersistCheckpoint, ReportTrimmed, Restarted
+from runtime.protocol.events import PersistCheckpoint, ReportFailed, ReportTrimmed, Restarted
 from runtime.protocol.messages import NO_EPOCH, Ack, Curiosity, Durable, EventAck, EventCuriosity, Events, Trimmed
 from runtime.protocol.state_in_edge import StateInEdge
 from runtime.protocol.validation import Place
@@ -164,7 +165,7 @@ class Receiver(Component):
     # Event edges
 
     def _events_arrived(self, edge: EventInEdge, message: Events) -> tuple[LineageCoverage, Batch] | None:
-        """E1: the new ticks and their events, now covered; None if there is nothing new."""
+        """E1: the new ticks and their events; None if there is nothing new. They are covered once applied."""
         place = Place(self.name, edge.name)
         place.check_coverage(message.cover, edge.lineages_count)
         place.check_events(message.rows, message.cover, edge.relation)
@@ -176,13 +177,24 @@ class Receiver(Component):
             if not edge.needs_answer():
                 edge.asker.answered()
             return None
-        rows = edge.novel_rows(message.rows, novel)
+        return novel, edge.novel_rows(message.rows, novel)
+
+    def _events_failed(self, edge: EventInEdge, failure: OperatorError) -> None:
+        """Nothing was applied, so nothing is covered: the ticks are missing and are asked for again."""
+        self._report_failure(edge, failure)
+        self.ask(edge, open_end=True)
+
+    def _report_failure(self, edge: AnyInEdge, failure: OperatorError) -> None:
+        self.counters[f"failed.{failure.code}"] += 1
+        self.emit(ReportFailed(edge.name, failure.code, str(failure)))
+
+    def _learned(self, edge: EventInEdge, novel: LineageCoverage) -> None:
+        """E1: applied, hence covered."""
         edge.learn(novel)
         edge.progressed = True
         self._has_changed = True
-        return novel, rows
 
-    def _after_events(self, edge: EventInEdge) -> None:
+    def _ask_for_gaps(self, edge: EventInEdge) -> None:
         """E2: ask at once if this message left a gap."""
         if edge.needs_answer():
             edge.asker.helped()

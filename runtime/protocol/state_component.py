@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from runtime import plan as plans
 from runtime.batch import Batch
+from runtime.operators.errors import OperatorError
 from runtime.operators.operator import Operator
 from runtime.plan import Mode
 from runtime.protocol.checkpoint import Checkpoint
@@ -84,6 +85,7 @@ class StateComponent(StateReceiver):
         rows = self.operator.rows
         self.step += 1
         rows.mark(touched, self.step)
+        self.drop_floor = self.floor_after(self.operator.hidden_tick)
         self._tombstones.update((slot, None) for slot in touched if not rows.visible[slot])
         self._has_changed = True
         if self.tuning.gather_us:
@@ -158,14 +160,28 @@ class StateComponent(StateReceiver):
 
     def _learn_events(self, edge: EventInEdge, message: Events) -> None:
         news = self._events_arrived(edge, message)
-        if news is not None:
-            self._advance(self.operator.take(edge.index, news[1]))
-            self._after_events(edge)
+        if news is None:
+            return
+        novel, rows = news
+        try:
+            touched = self.operator.take(edge.index, rows)
+        except OperatorError as failure:
+            self._events_failed(edge, failure)
+            return
+        self._learned(edge, novel)
+        self._advance(touched)
+        self._ask_for_gaps(edge)
 
-    def _raise_floors(self, floor: int) -> None:
+    def _floors(self) -> tuple[int, int]:
+        return self.in_floor, self.drop_floor
+
+    def _floors_with(self, floor: int) -> tuple[int, int]:
         """S6, T3: a complete snapshot says nothing about tombstones up to its floor, so neither can we."""
-        self.in_floor = self.operator.in_floor = max(self.in_floor, floor)
-        self.drop_floor = self.inherited_floor(floor)
+        return max(self.in_floor, floor), self.inherited_floor(floor)
+
+    def _set_floors(self, floors: tuple[int, int]) -> None:
+        self.in_floor, self.drop_floor = floors
+        self.operator.in_floor = self.in_floor
 
     def inherited_floor(self, floor: int) -> int:
         """T3: without this, the hole would move one hop down."""

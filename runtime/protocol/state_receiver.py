@@ -9,6 +9,7 @@ from abc import abstractmethod
 
 from runtime import plan as plans
 from runtime.batch import Batch
+from runtime.operators.errors import OperatorError
 from runtime.operators.operator import Operator
 from runtime.protocol.coverage import NO_TICK, LineageCoverage
 from runtime.protocol.errors import BadRange, BadShape, BadType, TooLarge
@@ -31,7 +32,13 @@ class StateReceiver(Receiver):
     def _advance(self, touched: list[int]) -> None: ...
 
     @abstractmethod
-    def _raise_floors(self, floor: int) -> None: ...
+    def _floors(self) -> tuple[int, int]: ...
+
+    @abstractmethod
+    def _floors_with(self, floor: int) -> tuple[int, int]: ...
+
+    @abstractmethod
+    def _set_floors(self, floors: tuple[int, int]) -> None: ...
 
     # Checks
 
@@ -85,9 +92,8 @@ class StateReceiver(Receiver):
         """S2: apply, then whatever was held back for it."""
         following: Knowledge | None = message
         while following is not None:
-            before = edge.coverage
-            edge.continue_to(following)
-            self._take(edge, following.rows, before)
+            if not self._take(edge, following, following.rows):
+                return
             following = edge.release()
         self._caught_up(edge)
 
@@ -116,28 +122,42 @@ class StateReceiver(Receiver):
         """S6. The operator sees rows that replace rows, as always."""
         copy = self.operator.inputs[edge.index]
         assert copy is not None, "state edges are always copied"
-        rows = message.rows
+        rows, floors = message.rows, self._floors()
         if message.complete:
-            self._raise_floors(message.floor)
+            self._set_floors(self._floors_with(message.floor))  # the operator computes with them
             rows = edge.rows_of_complete(message, copy)
-        before = edge.coverage
-        edge.adopt(message)
+        if not self._take(edge, message, rows):
+            self._set_floors(floors)
+            return
         self.counters["snapshots_adopted"] += 1
-        self._take(edge, rows, before)
         following = edge.release()
         if following is not None:
             self._continue(edge, following)
         else:
             self._caught_up(edge)
 
-    def _take(self, edge: StateInEdge, rows: Batch, before: LineageCoverage) -> None:
-        """S1: one message is one step. Without new ticks there is one only if rows were touched all the same."""
-        touched = self.operator.take(edge.index, rows)
+    def _take(self, edge: StateInEdge, message: Knowledge | Snapshot, rows: Batch) -> bool:
+        """S1: one message is one step. Without new ticks there is one only if rows were touched all the same.
+
+        False if the operator could not compute it: then nothing has changed, and the edge stays behind.
+        """
+        try:
+            touched = self.operator.take(edge.index, rows)
+        except OperatorError as failure:
+            self._report_failure(edge, failure)
+            self._fall_behind(edge)
+            return False
+        before = edge.coverage
+        if isinstance(message, Knowledge):
+            edge.continue_to(message)
+        else:
+            edge.adopt(message)
         edge.progressed = True
         self._has_changed = True
         if touched or edge.coverage != before:
             self._advance(touched)
         self._quench(edge, rows)
+        return True
 
     def _heartbeat_arrived(self, edge: StateInEdge, message: Heartbeat) -> None:
         place = Place(self.name, edge.name)
