@@ -1,0 +1,336 @@
+"""Joins: inner, left, full and as-of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpl import typed
+from mpl.knowledge.closing import Closing
+from mpl.knowledge.kind import (
+    Cause,
+    ColumnKnowledge,
+    Kind,
+    Nulls,
+    Part,
+    directed,
+    dominated,
+    final,
+    pair,
+    rising,
+    versioned,
+)
+from mpl.knowledge.knowledge import Knowledge, Visibility, relation_knowledge
+from mpl.knowledge.motion import Motion, combine
+from mpl.knowledge.pairing import (
+    Pairing,
+    Side,
+    across,
+    both_words,
+    closing_of_partners,
+    fixed_columns,
+    has_one_partner,
+    pairing_of,
+    waiting_rows,
+)
+from mpl.knowledge.path import Path, both, either
+from mpl.knowledge.state import together
+from mpl.relations.keys import identifies
+
+_PARTNER_CHANGES = "a row may get another partner, and then its columns are replaced"
+
+
+def join_knowledge(node: typed.JoinNode, left: Knowledge, right: Knowledge) -> Knowledge:
+    pairing = pairing_of(node, node.equal, node.rest, left, right)
+    match node.side:
+        case "inner":
+            columns, visibility = _inner(node, pairing)
+        case "left":
+            columns, visibility = _left(node, pairing)
+        case "full":
+            columns, visibility = _full(node, pairing)
+    return relation_knowledge(
+        node.schema,
+        (left, right),
+        columns=columns,
+        visibility=visibility,
+        closings=_join_closings(node, pairing),
+        state=together(
+            [
+                waiting_rows(pairing.left, pairing.right),
+                waiting_rows(pairing.right, pairing.left),
+            ]
+        ),
+        condition=pairing.rest,
+    )
+
+
+def _visibility(path: Path, reason: str, pairing: Pairing, span_cause: Cause) -> Visibility:
+    if path is not Path.VERSIONED:
+        return Visibility(path, reason)
+    sides = (side.known.visibility.cause for side in pairing.sides)
+    return Visibility(path, reason, next((c for c in sides if c is not None), None) or pairing.cause or span_cause)
+
+
+def _pair_identity(node: typed.JoinNode, pairing: Pairing) -> bool:
+    """Does a key of the result always mean the same two rows?"""
+    border = len(pairing.left.known.columns)
+    back = {position: right for right, position in _positions(node, pairing).items()}
+    key = node.schema.key
+    left = fixed_columns(pairing.left, [c for c in key if c < border])
+    right = fixed_columns(pairing.right, [back[c] for c in key if c in back])
+    if pairing.match is not Path.VERSIONED:
+        for _ in range(2):
+            right = fixed_columns(pairing.right, right | _carried(pairing.left, pairing.right, left))
+            left = fixed_columns(pairing.left, left | _carried(pairing.right, pairing.left, right))
+    return left.issuperset(pairing.left.schema.key) and right.issuperset(pairing.right.schema.key)
+
+
+def _positions(node: typed.JoinNode, pairing: Pairing) -> dict[int, int]:
+    """Where the right's columns are in the result; one that is compared may be represented by the left's."""
+    border = len(pairing.left.known.columns)
+    out = {right: border + position for position, right in enumerate(node.right_kept)}
+    for right, lefts in pairing.right.equal.items():
+        out.setdefault(right, lefts[0])
+    return out
+
+
+def _carried(side: Side, other: Side, fixed: frozenset[int]) -> frozenset[int]:
+    """Columns of `other` that equal fixed ones, where both never change."""
+    stable = (column for column in fixed if _is_stable(side, column))
+    return frozenset(c for c in across(side, stable) if _is_stable(other, c))
+
+
+def _is_stable(side: Side, column: int) -> bool:
+    return side.known.columns[column].is_stable
+
+
+def _inner(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
+    left, right = pairing.left.known, pairing.right.known
+    columns = (*left.columns, *(right.columns[position] for position in node.right_kept))
+    changes = Cause(node.span, _PARTNER_CHANGES, "join on the key of the other side")
+    path = both((left.path, right.path, pairing.match))
+    if not _pair_identity(node, pairing):
+        key = set(node.schema.key)
+        columns = tuple(
+            final("part of the key") if position in key else versioned(changes) for position in range(len(columns))
+        )
+        return columns, _visibility(Path.VERSIONED, "shown while both rows are there", pairing, changes)
+    return columns, _visibility(path, "shown while both rows are there and match", pairing, changes)
+
+
+def _left(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
+    left, right = pairing.left.known, pairing.right.known
+    matched = both((right.path, pairing.match))
+    changes = Cause(node.span, _PARTNER_CHANGES, "join on the key of the other side")
+    if has_one_partner(pairing.left, pairing.right):
+        filled = _filled(node, pairing.right, node.right_kept, node.defaults, matched)
+        return (*left.columns, *filled), left.visibility
+    parts = [right.columns[position] for position in node.right_kept]
+    if identifies(pairing.right.schema, _compared(pairing.left)):
+        # One partner at a time, but not always the same one: its columns are replaced.
+        return (*left.columns, *(versioned(pairing.cause or changes) for _ in parts)), left.visibility
+    return (*left.columns, *map(_maybe_absent, parts)), _unmatched_visibility(pairing, matched, changes)
+
+
+def _compared(side: Side) -> list[int]:
+    return [other for partners in side.equal.values() for other in partners]
+
+
+def _unmatched_visibility(pairing: Pairing, matched: Path, changes: Cause) -> Visibility:
+    """A row without a partner is shown until its first partner comes; pairs are shown from then on."""
+    stays = matched.stays and pairing.left.known.path.stays and pairing.right.known.path.stays
+    settled = matched is Path.FIXED and pairing.left.known.path is Path.FIXED
+    path = Path.FIXED if settled else Path.PULSE if stays else Path.VERSIONED
+    return _visibility(path, "a row without a partner is shown until one comes", pairing, changes)
+
+
+def _full(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
+    left, right = pairing.left.known, pairing.right.known
+    changes = Cause(node.span, _PARTNER_CHANGES, "join on the keys of both sides")
+    one_to_one = has_one_partner(pairing.left, pairing.right) and has_one_partner(pairing.right, pairing.left)
+    if one_to_one and set(node.schema.key) == set(pairing.left.equal):
+        shared = set(pairing.left.equal)
+        positions = tuple(range(len(left.columns)))
+        from_left = _filled(node, pairing.left, positions, node.left_defaults, left.path)
+        kept = tuple(left.columns[c] if c in shared else from_left[c] for c in positions)
+        from_right = _filled(node, pairing.right, node.right_kept, node.defaults, right.path)
+        path = either((left.path, right.path))
+        return (*kept, *from_right), _visibility(path, "shown from the first of both rows on", pairing, changes)
+    matched = both((left.path, right.path, pairing.match))
+    parts = (*left.columns, *(right.columns[position] for position in node.right_kept))
+    return tuple(map(_maybe_absent, parts)), _unmatched_visibility(pairing, matched, changes)
+
+
+def _maybe_absent(column: ColumnKnowledge) -> ColumnKnowledge:
+    return replace(column, nulls=Nulls.FIXED) if column.nulls is Nulls.NEVER else column
+
+
+# --- defaults -------------------------------------------------------------------------------------------------------
+
+
+def _filled(
+    node: typed.JoinNode,
+    side: Side,
+    positions: tuple[int, ...],
+    defaults: tuple[typed.Const, ...],
+    appears: Path,
+) -> tuple[ColumnKnowledge, ...]:
+    """Columns of a partner that may come later, and are filled from defaults until then."""
+    result: list[ColumnKnowledge] = []
+    for position, default in zip(positions, defaults, strict=True):
+        declared, column = side.schema.columns[position], side.known.columns[position]
+        if appears is Path.FIXED:
+            result.append(_maybe_absent(column) if default.value is None else column)
+        elif not appears.stays:
+            cause = Cause(
+                node.span,
+                f"`{declared.name}` falls back to its default when the row that it came from vanishes",
+                "join with rows that stay",
+            )
+            result.append(versioned(column.cause or side.known.visibility.cause or cause))
+        else:
+            result.append(_from_default(column, declared, default, node))
+    return tuple(result)
+
+
+def _from_default(
+    column: ColumnKnowledge, declared: typed.Column, default: typed.Const, node: typed.JoinNode
+) -> ColumnKnowledge:
+    if column.kind is Kind.VERSIONED:
+        return column
+    if default.value is None:
+        nulls = Nulls.MIXED if column.nulls is Nulls.MIXED else Nulls.UNTIL_KNOWN
+        return replace(column, nulls=nulls, reason=f"null until a partner comes; then: {column.reason}")
+    if column.nulls is Nulls.NEVER and column.kind in (Kind.FINAL, Kind.UP, Kind.DOWN):
+        motion = combine((column.motion, _step_from(default, declared)))
+        if motion.has_direction:
+            text = "0" if default.value == 0 else default.span.text
+            return directed(motion, f"starts at its default {text}; then: {column.reason}")
+    parts = column.parts
+    if parts is not None and default.value == 0 and all(part.non_negative for part in parts):
+        moving = Part(rises=True, non_negative=True)
+        return pair(moving, moving, f"starts at 0; then: {column.reason}", column.nulls)
+    cause = Cause(
+        node.span,
+        f"`{declared.name}` shows its default until a partner comes and is then replaced",
+        "leave the default away (null until known), or choose the lowest possible value as default",
+    )
+    return versioned(cause)
+
+
+def _step_from(default: typed.Const, declared: typed.Column) -> Motion:
+    """How the value moves when the default gives way to any value of the column."""
+    value, bounds = default.value, declared.bounds
+    if isinstance(value, bool):
+        return Motion.FALLS if value else Motion.RISES
+    if not isinstance(value, int | float):
+        return Motion.MIXED
+    if bounds.low is not None and value <= bounds.low:
+        return Motion.RISES
+    if bounds.high is not None and value >= bounds.high:
+        return Motion.FALLS
+    return Motion.MIXED
+
+
+# --- closings -------------------------------------------------------------------------------------------------------
+
+
+def _join_closings(node: typed.JoinNode, pairing: Pairing) -> list[Closing]:
+    """Fixed values close pairs when they close one side, and through it the other; or when they close both."""
+    out = _positions(node, pairing)
+    # A row without a partner is only settled when none can come any more; seeing one is not enough.
+    right_on_sight = node.side == "inner"
+    left_on_sight = node.side != "full"
+    found: list[Closing] = []
+    for closing in pairing.left.known.closings:
+        if closing.on_sight and not left_on_sight:
+            continue
+        fixed = fixed_columns(pairing.left, closing.columns)
+        partners = closing_of_partners(pairing.left, pairing.right, fixed, on_sight=right_on_sight)
+        if partners is not None:
+            found.append(_joint(closing, closing.columns, partners))
+    for closing in pairing.right.known.closings:
+        if (closing.on_sight and not right_on_sight) or not closing.columns <= set(out):
+            continue
+        fixed = fixed_columns(pairing.right, closing.columns)
+        partners = closing_of_partners(pairing.right, pairing.left, fixed, on_sight=left_on_sight)
+        if partners is not None:
+            found.append(_joint(closing, frozenset(out[c] for c in closing.columns), partners))
+    for one in pairing.left.known.closings:
+        for other in pairing.right.known.closings:
+            skipped = (one.on_sight and not left_on_sight) or (other.on_sight and not right_on_sight)
+            if not skipped and other.columns <= set(out):
+                columns = one.columns | {out[c] for c in other.columns}
+                found.append(Closing(columns, both_words(one, other), one.on_sight or other.on_sight))
+    return found
+
+
+def _joint(closing: Closing, columns: frozenset[int], partners: Closing) -> Closing:
+    on_sight = closing.on_sight or partners.on_sight
+    clock = closing.clock if partners.is_time else None
+    words = both_words(closing, partners) if not closing.on_sight or partners.on_sight else partners.words
+    return Closing(columns, words, on_sight, None if on_sight else clock)
+
+
+# --- as-of ----------------------------------------------------------------------------------------------------------
+
+
+def asof_knowledge(node: typed.AsofNode, left: Knowledge, right: Knowledge) -> Knowledge:
+    pairing = pairing_of(node, node.equal, None, left, right)
+    steady = (
+        right.path.stays
+        and pairing.match is Path.FIXED
+        and left.columns[node.left_time].is_stable
+        and right.columns[node.right_time].is_stable
+    )
+    cause = (
+        right.visibility.cause
+        or pairing.cause
+        or Cause(node.span, "the row that was the latest may vanish or change its time", "join with events")
+    )
+    parts: list[ColumnKnowledge] = []
+    for position in node.right_kept:
+        column, declared = right.columns[position], node.right.schema.columns[position]
+        nulls = Nulls.UNTIL_KNOWN if node.keep_unmatched else column.nulls
+        if not steady or not column.is_stable:
+            parts.append(versioned(column.cause or cause))
+        elif position == node.right_time and not declared.nullable:
+            parts.append(rising("later rows, up to the time asked for, replace earlier ones", nulls))
+        else:
+            parts.append(dominated("latest", "the value of the latest row up to the time asked for", nulls))
+    path = left.path
+    if not node.keep_unmatched:
+        path = both((left.path, right.path)) if steady else Path.VERSIONED
+    return relation_knowledge(
+        node.schema,
+        (left, right),
+        columns=(*left.columns, *parts),
+        visibility=Visibility(path, "shown with the latest partner so far", cause if path is Path.VERSIONED else None),
+        closings=_asof_closings(node, pairing) if steady else [],
+        state=together(
+            [
+                waiting_rows(pairing.left, pairing.right),
+                waiting_rows(pairing.right, pairing.left),
+            ]
+        ),
+    )
+
+
+def _asof_closings(node: typed.AsofNode, pairing: Pairing) -> list[Closing]:
+    """Settled when nothing that is not later than the left row can come any more on the right."""
+    clocks = [
+        closing.clock
+        for closing in pairing.right.known.closings
+        if closing.clock is not None and closing.columns == frozenset((node.right_time,))
+    ]
+    found: list[Closing] = []
+    for closing in pairing.left.known.closings:
+        fixed = fixed_columns(pairing.left, closing.columns)
+        partners = closing_of_partners(pairing.left, pairing.right, fixed, on_sight=False)
+        if partners is not None:
+            found.append(_joint(closing, closing.columns, partners))
+        elif clocks:
+            name = node.left.schema.columns[node.left_time].name
+            passed = Closing(frozenset(), f"{clocks[0]} has passed `{name}`", clock=clocks[0])
+            found.append(_joint(closing, closing.columns | {node.left_time}, passed))
+    return found
