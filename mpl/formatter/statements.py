@@ -166,12 +166,12 @@ def _deployment(node: Deployment) -> Doc:
     match node:
         case BrokerDecl(cpu=cpu, memory=memory, edge=edge):
             options += [spaced("cpu", value())] if cpu is not None else []
-            options += [spaced("memory", value(), memory[1])] if memory else []
+            options += [spaced("memory", value(), value())] if memory else []
             options += [word("edge")] if edge else []
             return _with_options(spaced("broker", value(), "at", value()), options)
         case LinkDecl(latency=latency, bandwidth=bandwidth, loss=loss):
             options += [spaced("latency", value())] if latency else []
-            options += [spaced("bandwidth", value(), bandwidth[1])] if bandwidth else []
+            options += [spaced("bandwidth", value(), value())] if bandwidth else []
             options += [spaced("loss", (value(), word("%")))] if loss is not None else []
             return _with_options(spaced("link", value(), "-", value()), options)
         case PublishDecl():

@@ -142,7 +142,7 @@ class FunctionDecl(Node):
 
 @dataclass(frozen=True)
 class BrokerDecl(Node):
-    """`memory` in bytes with the unit as written kept for the formatter."""
+    """`memory` as (amount, unit), the unit in lower case."""
 
     name: Name
     address: str
@@ -153,7 +153,7 @@ class BrokerDecl(Node):
 
 @dataclass(frozen=True)
 class LinkDecl(Node):
-    """`bandwidth` as (amount, unit); `loss` in per cent."""
+    """`bandwidth` as (amount, unit), the unit in lower case; `loss` in per cent."""
 
     left: Name
     right: Name
