@@ -2,8 +2,8 @@
 
 Domain: a row dominated by one with a larger (smaller) order key; events are final, so the winner over what is covered
 only moves one way. Knowledge: (group, winning event). Only the winner's tick counts, everything else is don't care; so
-max_tick is the winner's. Gap, curiosity: those of the event edge. First by tick is final once the horizon has passed its
-tick (`Finality.HORIZON`). Quench: none, an event edge is asked by tick, not by key.
+max_tick is the winner's. Gap, curiosity: those of the event edge. First by tick is final once the horizon has
+passed it (`Finality.HORIZON`). Quench: none, an event edge is asked by tick, not by key.
 
 The order column and the tick must be in the output: they are what a later event is compared with.
 Rows of a state relation that change or vanish need `top.py` with a limit of 1 instead.
