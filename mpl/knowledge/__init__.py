@@ -12,16 +12,18 @@ is versioned. `docs/kinds.md` has the rules for readers.
     scans.py, rows.py, groups.py,     one rule per operator
       aggregates.py, pairing.py,
       joins.py, matching.py
-    analysis.py, warnings.py          the whole program, and what its author should know
+    keyed.py                          keys that a view declares for itself
+    analysis.py, walk.py, warnings.py the whole program, and what its author should know
 """
 
-from mpl.knowledge.analysis import ProgramKnowledge, analyse, operators_of
+from mpl.knowledge.analysis import ProgramKnowledge, analyse
 from mpl.knowledge.finality import Finality, FinalWhen
 from mpl.knowledge.kind import ColumnKnowledge, Kind, Nulls
 from mpl.knowledge.knowledge import Knowledge, Visibility
 from mpl.knowledge.motion import Motion
 from mpl.knowledge.path import Path
 from mpl.knowledge.state import Growth, StateBound
+from mpl.knowledge.walk import operators_of
 
 __all__ = [
     "ColumnKnowledge",

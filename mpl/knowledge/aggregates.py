@@ -62,7 +62,20 @@ def aggregate_column(item: AggregateItem, column: Column, source: Knowledge, row
         return _over_vanishing_rows(given, source)
     if argument is not None and argument.column.nulls is Nulls.MIXED:
         return given.worse(f"`{given.text}` of a value that may become null again", None)
-    return _KINDS[item.function](given)
+    result = _KINDS[item.function](given)
+    return replace(result, open_ended=_is_open_ended(item, argument))
+
+
+def _is_open_ended(item: AggregateItem, argument: Fact | None) -> bool:
+    """Is there no limit to what a single row can change?"""
+    if argument is None or item.argument is None or item.function in ("count", "any", "all"):
+        return False
+    bounds = bounds_of(item.argument)
+    if item.function == "max":
+        return bounds.high is None
+    if item.function == "min":
+        return bounds.low is None
+    return bounds.high is None or bounds.low is None
 
 
 def _over_vanishing_rows(given: _Input, source: Knowledge) -> ColumnKnowledge:
@@ -147,7 +160,7 @@ def _average(given: _Input) -> ColumnKnowledge:
     total = _sum(replace(given, item=replace(given.item, function="sum")))
     if total.kind is Kind.VERSIONED:
         return total
-    cause = Cause(given.item.span, "an average moves both ways with every value")
+    cause = Cause(given.item.span, "an average moves both ways with every value", is_average=True)
     return ColumnKnowledge(
         Kind.VERSIONED,
         Motion.MIXED,

@@ -5,7 +5,6 @@ Called after the checker; the compiler reads the result. Does not change the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -13,6 +12,7 @@ from mpl import typed
 from mpl.diagnostic import Diagnostics
 from mpl.knowledge.groups import aggregate_knowledge, distinct_knowledge, latest_knowledge, top_knowledge
 from mpl.knowledge.joins import asof_knowledge, join_knowledge
+from mpl.knowledge.keyed import as_keyed
 from mpl.knowledge.knowledge import Knowledge
 from mpl.knowledge.matching import matching_knowledge, minus_knowledge, union_knowledge
 from mpl.knowledge.rows import (
@@ -23,8 +23,8 @@ from mpl.knowledge.rows import (
     window_knowledge,
 )
 from mpl.knowledge.scans import merge_knowledge, stream_knowledge, table_knowledge, view_scan_knowledge
+from mpl.knowledge.walk import operators_of
 from mpl.knowledge.warnings import warn
-from mpl.typed import inputs_of
 
 
 @dataclass(frozen=True)
@@ -54,22 +54,10 @@ def analyse(program: typed.TypedProgram, diagnostics: Diagnostics) -> ProgramKno
     for name, view in program.views.items():
         for node in operators_of(view.relation):
             if id(node) not in result._by_node:
-                result._by_node[id(node)] = _derive(node, result)
+                result._by_node[id(node)] = as_keyed(node, _derive(node, result))
         result.views[name] = result.of(view.relation)
     warn(program, result.views, result.of, diagnostics)
     return result
-
-
-def operators_of(root: typed.RelationTree) -> Iterator[typed.RelationTree]:
-    """Every node of a tree, inputs before those that read them, left to right; without recursion."""
-    waiting: list[tuple[typed.RelationTree, bool]] = [(root, False)]
-    while waiting:
-        node, inputs_done = waiting.pop()
-        if inputs_done:
-            yield node
-            continue
-        waiting.append((node, True))
-        waiting.extend((source, False) for source in reversed(inputs_of(node)))
 
 
 def _derive(node: typed.RelationTree, result: ProgramKnowledge) -> Knowledge:

@@ -16,7 +16,7 @@ CLOSINGS_MAX = 12
 
 @dataclass(frozen=True)
 class Closing:
-    """`words` completes "final once ...".
+    """`words` completes "final once ..."; empty for what is settled from the start (a table).
 
     `on_sight`: nothing tells of the moment but the row itself, so rows that never come are never known not to come.
     `clock`: for one column that event time passes in order, so that smaller values close first: what passes it.
@@ -65,3 +65,7 @@ def tidy(closings: Iterable[Closing]) -> tuple[Closing, ...]:
         if not implied:
             kept.append(closing)
     return tuple(kept[:CLOSINGS_MAX])
+
+
+def both_words(*closings: Closing) -> str:
+    return " and ".join(dict.fromkeys(closing.words for closing in closings if closing.words))

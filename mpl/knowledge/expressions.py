@@ -59,7 +59,10 @@ def infer(expr: Expr, columns: Sequence[ColumnKnowledge]) -> Fact:
             continue
         facts = tuple(done[len(done) - len(parts) :])
         del done[len(done) - len(parts) :]
-        done.append(_fact_of(current, facts, columns))
+        fact = _fact_of(current, facts, columns)
+        if any(part.column.open_ended for part in facts) and not is_condition(current):
+            fact = replace(fact, column=replace(fact.column, open_ended=not fact.is_stable))
+        done.append(fact)
     return done[0]
 
 
@@ -271,11 +274,16 @@ def _parts(argument: Expr, fact: Fact) -> tuple[Part, Part]:
             # A falling x is 0 - (-x), and -x rises.
             return nothing, Part(rises=True, non_negative=bounds.non_positive)
         case kind:
-            return Part(rises=kind is Kind.UP, non_negative=bounds.non_negative), nothing
+            return Part(kind is Kind.UP, bounds.non_negative, source_text(argument)), nothing
 
 
 def _sum(parts: list[Part]) -> Part:
-    return Part(any(part.rises for part in parts), all(part.non_negative for part in parts))
+    texts = [part.text for part in parts if part.text]
+    return Part(
+        any(part.rises for part in parts),
+        all(part.non_negative for part in parts),
+        texts[0] if len(texts) == 1 else "",
+    )
 
 
 def _pair_reason(expr: Expr, facts: tuple[Fact, ...]) -> str:

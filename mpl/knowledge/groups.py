@@ -124,13 +124,16 @@ def top_knowledge(node: typed.TopNode, source: Knowledge) -> Knowledge:
         node.schema,
         (source,),
         columns=columns,
-        visibility=Visibility(
-            path, f"shown until {node.count:,} better row{'s' if node.count > 1 else ''} of its group came", cause
-        ),
+        visibility=Visibility(path, _top_reason(node, steady=steady), cause),
         closings=per,
         state=_top_state(node, source, steady=steady),
         versioned=path is not Path.FIXED,
     )
+
+
+def _top_reason(node: typed.TopNode, *, steady: bool) -> str:
+    better = "no better row is" if node.count == 1 else f"fewer than {node.count:,} better rows are"
+    return f"shown while {better} in its group" + (", and better rows only come" if steady else "")
 
 
 def _rank_column(source: Knowledge, cause: Cause | None) -> ColumnKnowledge:
@@ -145,8 +148,13 @@ def _top_state(node: typed.TopNode, source: Knowledge, *, steady: bool) -> State
     if not source.streams:
         return NO_STATE
     if not steady:
-        return replace(source.extent, words=f"all rows of its input: {source.extent.words}")
-    each = f"the best {node.count:,} row{'s' if node.count > 1 else ''}" + (" and their ties" if node.ties else "")
+        # A row matters as long as its group is open, even when it is final itself.
+        open_groups = within(source.closings, closure(node.per, node.input.schema.determined))
+        schema = node.input.schema
+        return bound_per_value(schema, schema.key, open_groups, source.retained, each="every row: one", on_sight=True)
+    each = "the best row" if node.count == 1 else f"the best {node.count:,} rows"
+    if node.ties:
+        each += " and ties"
     return bound_per_value(node.input.schema, node.per, source.closings, source.retained, each=each, on_sight=True)
 
 

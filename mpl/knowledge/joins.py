@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mpl import typed
-from mpl.knowledge.closing import Closing
+from mpl.knowledge.closing import Closing, both_words
 from mpl.knowledge.kind import (
     Cause,
     ColumnKnowledge,
@@ -25,7 +25,6 @@ from mpl.knowledge.pairing import (
     Pairing,
     Side,
     across,
-    both_words,
     closing_of_partners,
     fixed_columns,
     has_one_partner,
@@ -189,7 +188,8 @@ def _filled(
             )
             result.append(versioned(column.cause or side.known.visibility.cause or cause))
         else:
-            result.append(_from_default(column, declared, default, node))
+            filled = _from_default(column, declared, default, node)
+            result.append(replace(filled, open_ended=column.open_ended))
     return tuple(result)
 
 
@@ -268,7 +268,9 @@ def _join_closings(node: typed.JoinNode, pairing: Pairing) -> list[Closing]:
 def _joint(closing: Closing, columns: frozenset[int], partners: Closing) -> Closing:
     on_sight = closing.on_sight or partners.on_sight
     clock = closing.clock if partners.is_time else None
-    words = both_words(closing, partners) if not closing.on_sight or partners.on_sight else partners.words
+    words = both_words(closing, partners)
+    if closing.on_sight and not partners.on_sight and partners.words:
+        words = partners.words
     return Closing(columns, words, on_sight, None if on_sight else clock)
 
 

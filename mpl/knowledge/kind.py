@@ -36,10 +36,11 @@ class Nulls(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """One half of a pair p - n: does it still rise, and is it certainly not negative?"""
+    """One half of a pair p - n: does it still rise, is it certainly not negative, and what is it in the program?"""
 
     rises: bool
     non_negative: bool
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,15 @@ class Cause:
     span: Span = field(compare=False, repr=False)
     why: str
     help: str | None = None
+    is_average: bool = False
 
 
 @dataclass(frozen=True)
 class ColumnKnowledge:
     """`motion` is that of the shown value; `domain` names the domain (see `mpl/domains/`) the value is kept in.
 
-    `parts` are those of a pair (kind `PN`); `cause` says why a value is versioned.
+    `parts` are those of a pair (kind `PN`); `cause` says why a value is versioned. `open_ended`: nothing limits how far
+    one more event may move it, so that even as of a horizon it has no bounds.
     """
 
     kind: Kind
@@ -65,6 +68,7 @@ class ColumnKnowledge:
     reason: str
     parts: tuple[Part, Part] | None = None
     cause: Cause | None = None
+    open_ended: bool = False
 
     @property
     def is_stable(self) -> bool:

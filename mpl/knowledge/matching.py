@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from mpl import typed
-from mpl.knowledge.closing import Closing
+from mpl.knowledge.closing import Closing, both_words
 from mpl.knowledge.kind import Cause, final
 from mpl.knowledge.knowledge import Knowledge, Visibility, relation_knowledge
 from mpl.knowledge.pairing import (
     Pairing,
     Side,
-    both_words,
     closing_of_partners,
     fixed_columns,
     has_one_partner,
@@ -73,7 +72,7 @@ def _filtered_closings(pairing: Pairing, *, negated: bool) -> list[Closing]:
         if partners is None:
             continue
         on_sight = closing.on_sight or partners.on_sight
-        words = partners.words if closing.on_sight else both_words(closing, partners)
+        words = partners.words if closing.on_sight and partners.words else both_words(closing, partners)
         found.append(Closing(closing.columns, words, on_sight, None if on_sight else closing.clock))
     return found
 
@@ -86,10 +85,9 @@ def _partners(pairing: Pairing) -> StateBound:
     waiting = waiting_rows(right, pairing.left)
     if not right.known.is_event:
         return waiting
-    keys = bound_per_value(right.schema, tuple(right.equal), right.known.closings, right.known.retained)
-    if waiting.growth is not keys.growth:
-        return waiting if waiting.growth is Growth.BOUNDED else keys
-    return keys
+    if waiting.growth is Growth.BOUNDED:
+        return waiting
+    return bound_per_value(right.schema, tuple(right.equal), (), right.known.retained)
 
 
 def union_knowledge(node: typed.UnionNode, left: Knowledge, right: Knowledge) -> Knowledge:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mpl import typed
-from mpl.knowledge.closing import Closing
+from mpl.knowledge.closing import Closing, both_words, within
 from mpl.knowledge.expressions import infer
 from mpl.knowledge.fact import source_text
 from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls
@@ -180,12 +180,14 @@ def closing_of_partners(side: Side, other: Side, fixed: Iterable[int], *, on_sig
     The closing's columns are meaningless here (they are the other side's); its words count.
     """
     known = frozenset(fixed)
-    reachable = fixed_columns(other, across(side, known))
+    # What a unique partner has in its other columns is fixed too, but known only when it is seen.
+    compared = closure(across(side, known), other.schema.determined)
+    seen = fixed_columns(other, compared)
     for closing in sorted(other.known.closings, key=lambda c: c.on_sight):
-        if closing.on_sight and not on_sight:
-            continue
-        if closing.columns <= reachable:
+        if closing.columns <= compared and (on_sight or not closing.on_sight):
             return closing
+        if closing.columns <= seen and on_sight:
+            return Closing(closing.columns, closing.words, on_sight=True)
         if closing.clock is None:
             continue
         for band in side.bands:
@@ -193,10 +195,6 @@ def closing_of_partners(side: Side, other: Side, fixed: Iterable[int], *, on_sig
             if closing.columns == frozenset((band.time,)) and band.columns <= known and stable:
                 return Closing(frozenset(), f"{closing.clock} has passed `{band.text}`", clock=closing.clock)
     return None
-
-
-def both_words(*closings: Closing) -> str:
-    return " and ".join(dict.fromkeys(closing.words for closing in closings))
 
 
 def waiting_rows(side: Side, other: Side, *, first_partner_suffices: bool = False) -> StateBound:
@@ -208,30 +206,35 @@ def waiting_rows(side: Side, other: Side, *, first_partner_suffices: bool = Fals
     if not known.streams:
         return NO_STATE
     rows = _side_rows(side)
-    if not known.is_final_at_once:
-        return rows
     if not other.known.streams:
-        return NO_STATE
-    everything = [position for position, column in enumerate(known.columns) if column.is_stable]
-    closed = closing_of_partners(side, other, everything, on_sight=False)
-    if closed is not None:
-        return StateBound(Growth.BOUNDED, f"{rows.words}, dropped once {closed.words}", rows.rows_max)
+        return NO_STATE if known.is_final_at_once else known.extent
     if rows.growth is Growth.BOUNDED:
         return rows
-    if other.known.is_final_at_once and (first_partner_suffices or has_one_partner(side, other)):
+    stable = [position for position, column in enumerate(known.columns) if column.is_stable]
+    closed = closing_of_partners(side, other, stable, on_sight=False)
+    settled = within(known.closings, stable)
+    if closed is not None and known.is_final_at_once:
+        return StateBound(Growth.BOUNDED, f"{rows.words}, dropped once {closed.words}")
+    if closed is not None and settled:
+        return StateBound(Growth.BOUNDED, f"{rows.words}, dropped once {both_words(settled[0], closed)}")
+    both_final = known.is_final_at_once and other.known.is_final_at_once
+    if both_final and (first_partner_suffices or has_one_partner(side, other)):
         return StateBound(Growth.BOUNDED, f"{rows.words}, only until its partner has come")
     return rows
 
 
 def _side_rows(side: Side) -> StateBound:
-    known = side.known
-    if not known.is_event:
-        return known.extent
-    names = " and ".join(f"`{stream}`" for stream in known.streams)
+    """What keeping all rows of a side costs. That they are final does not help: a partner may still come."""
+    known, schema = side.known, side.schema
     shown = [
         identity
-        for identity in candidates(side.schema)
-        if not any(side.schema.columns[c].hidden or side.schema.columns[c].is_tick for c in identity)
+        for identity in candidates(schema)
+        if not any(schema.columns[c].hidden or schema.columns[c].is_tick for c in identity)
     ]
-    bound = bound_per_value(side.schema, shown[0] if shown else side.schema.key, (), known.retained)
-    return bound if shown else StateBound(bound.growth, f"one row per event of {names}", bound.rows_max)
+    names = " and ".join(f"`{stream}`" for stream in known.streams)
+    if not known.is_event:
+        return bound_per_value(schema, shown[0] if shown else schema.key, (), known.retained)
+    if shown:
+        return bound_per_value(schema, shown[0], (), known.retained, each=f"one row of {names}")
+    bound = bound_per_value(schema, schema.key, (), known.retained)
+    return StateBound(bound.growth, f"one row per event of {names}", bound.rows_max)

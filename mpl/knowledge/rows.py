@@ -8,11 +8,11 @@ from mpl import typed
 from mpl.functions import directions
 from mpl.knowledge.closing import Closing, moved, passing
 from mpl.knowledge.expressions import infer
-from mpl.knowledge.fact import source_text
+from mpl.knowledge.fact import quoted, source_text
 from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, directed, falling, final, rising, versioned
 from mpl.knowledge.knowledge import Knowledge, Session, Visibility, relation_knowledge
 from mpl.knowledge.path import Path, both, exists
-from mpl.knowledge.state import NO_STATE, Growth, StateBound, bound_per_value
+from mpl.knowledge.state import COPY_WORDS, NO_STATE, Growth, StateBound, bound_per_value
 
 _MOVES = {
     Path.FIXED: "is decided with the row",
@@ -24,12 +24,10 @@ _MOVES = {
 
 
 def copied_state(source: Knowledge) -> StateBound:
-    """An operator on computed rows holds them as it received them; on events it holds nothing."""
-    if source.is_event or not source.streams:
+    """An operator holds computed rows as it received them, as long as they may change."""
+    if source.is_final_at_once or not source.streams:
         return NO_STATE
-    if source.extent.growth is Growth.NONE:
-        return NO_STATE
-    words = f"the rows of its input: {source.extent.words}"
+    words = f"{COPY_WORDS}: {source.extent.words}"
     return StateBound(source.extent.growth, words, source.extent.rows_max, source.extent.grows_with)
 
 
@@ -39,10 +37,11 @@ def where_knowledge(node: typed.WhereNode, source: Knowledge) -> Knowledge:
     text = source_text(node.predicate)
     cause = source.visibility.cause
     if path is Path.VERSIONED and cause is None:
-        cause = fact.column.cause or Cause(
+        inner = fact.column.cause
+        cause = Cause(
             node.predicate.span,
-            f"`{text}` may become true and false again",
-            "compare a column that only rises or only falls with one that is fixed",
+            f"`{text}` may become true and false again while {quoted(fact.movers) or 'a row'} changes",
+            (inner.help if inner else None) or "compare a column that only rises or only falls with one that is fixed",
         )
     reason = source.visibility.reason
     if fact.when_true is not Path.FIXED:

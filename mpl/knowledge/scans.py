@@ -75,7 +75,7 @@ def table_knowledge(table: typed.Table) -> Knowledge:
         (),
         columns=_base_columns(table.schema, f"part of the table `{table.name}`, which never changes"),
         visibility=Visibility(Path.FIXED, "the rows of a table are known from the start"),
-        closings=[Closing(frozenset(), f"the table `{table.name}` is loaded")],
+        closings=[Closing(frozenset(), "")],
         state=NO_STATE,
     )
 

@@ -25,15 +25,18 @@ class Growth(Enum):
 class StateBound:
     """What one operator keeps. `words` is a sentence part: "at most 5 rows, one per `category`".
 
-    `rows_max` is known where only the ranges of columns decide. `grows_with` names the columns whose distinct values
-    make an unbounded state grow; empty means that every event does.
+    `rows_max` is known where only the ranges of columns decide. `growing` is the part of `words` that has no bound, and
+    `grows_with` names the columns whose distinct values make it grow; empty means that every event does.
     """
 
     growth: Growth
     words: str
     rows_max: int | None = None
     grows_with: tuple[str, ...] = ()
+    growing: str = ""
 
+
+COPY_WORDS = "the rows of its input"
 
 NO_STATE = StateBound(Growth.NONE, "none beyond which ticks it has seen")
 
@@ -101,7 +104,8 @@ def together(bounds: Sequence[StateBound]) -> StateBound:
     growing = [bound for bound in needed if bound.growth is Growth.UNBOUNDED]
     if growing:
         names = tuple(dict.fromkeys(name for bound in growing for name in bound.grows_with))
-        return StateBound(Growth.UNBOUNDED, words, grows_with=names)
+        parts = "; ".join(dict.fromkeys(bound.growing or bound.words for bound in growing))
+        return StateBound(Growth.UNBOUNDED, words, grows_with=names, growing=parts)
     rows_max = None
     if all(bound.rows_max is not None for bound in needed):
         rows_max = sum(bound.rows_max or 0 for bound in needed)
