@@ -72,7 +72,7 @@ def result_type(operation: Operation, left: Type, right: Type, ranges: tuple[Bou
             return FLOAT
         if isinstance(left, IntType) and isinstance(right, IntType):
             return INT
-        return _decimal_result(operation, _as_decimal(left, ranges[0]), _as_decimal(right, ranges[1]))
+        return _decimal_result(operation, as_decimal(left, ranges[0]), as_decimal(right, ranges[1]))
     return _TIME_RESULTS.get((operation, type_word(left), type_word(right)))
 
 
@@ -96,7 +96,8 @@ def type_word(type: Type) -> str:
     return str(type).partition("(")[0]
 
 
-def _as_decimal(type: Type, bounds: Bounds) -> DecimalType:
+def as_decimal(type: Type, bounds: Bounds) -> DecimalType:
+    """An exact number as a decimal: an int with as many digits as its range needs."""
     if isinstance(type, DecimalType):
         return type
     if bounds.low is None or bounds.high is None:
@@ -158,7 +159,7 @@ def _unify_pair(left: Type, right: Type) -> Type | None:
     if is_number(left) and is_number(right):
         if isinstance(left, FloatType) or isinstance(right, FloatType):
             return FLOAT
-        one, other = _as_decimal(left, OPEN), _as_decimal(right, OPEN)
+        one, other = as_decimal(left, OPEN), as_decimal(right, OPEN)
         return _cut(max(one.precision - one.scale, other.precision - other.scale), max(one.scale, other.scale))
     if isinstance(left, TextType | EnumType) and isinstance(right, TextType | EnumType):
         lengths = (text_length_max(left), text_length_max(right))

@@ -8,10 +8,9 @@ from mpl import nodes
 from mpl.arithmetic import is_number
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics
-from mpl.expressions.build import apply, error, is_error
+from mpl.expressions.build import apply, constant, error, is_error
 from mpl.expressions.calls import call_library
 from mpl.expressions.conversions import repair
-from mpl.expressions.literals import int_constant
 from mpl.functions import BY_NAME
 from mpl.source import Span
 from mpl.typed import Apply, Const, Expr
@@ -96,7 +95,7 @@ def _help(symbol: str, left: Expr, right: Expr) -> str | None:
 def check_negation(node: nodes.Negate, check_operand: Callable[[], Expr], diagnostics: Diagnostics) -> Expr:
     """Unary minus. A number literal is negated as a whole: the smallest int has no positive counterpart."""
     if isinstance(node.operand, nodes.IntLiteral):
-        return int_constant(-node.operand.value, node.span, diagnostics)
+        return constant(-node.operand.value, IntType(), node.span)
     operand = check_operand()
     if is_error(operand) or isinstance(operand.type, NullType):
         return binary("-", operand, operand, node.span, diagnostics)

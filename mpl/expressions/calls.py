@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpl import nodes
-from mpl.arithmetic import unify
+from mpl.arithmetic import as_decimal, unify
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics, Note, did_you_mean
 from mpl.expressions.build import apply, error, is_error
@@ -15,7 +15,7 @@ from mpl.functions import BY_CALL
 from mpl.functions.spec import FunctionSpec, Kind, Nulls, Parameter
 from mpl.source import Span
 from mpl.typed import Const, Expr, PythonCall
-from mpl.types import BoolType, DurationType, EnumType, IntType, NullType, TextType, TimeType, Type
+from mpl.types import BoolType, DecimalType, DurationType, EnumType, IntType, NullType, TextType, TimeType, Type
 
 ELSEWHERE: dict[str, str] = {
     "ceiling": "it is called `ceil` here",
@@ -188,8 +188,14 @@ def _apply_common(
 
 
 def common_type(values: tuple[Expr, ...], what: str, diagnostics: Diagnostics) -> Type | None:
-    """The one type of values that must have one, or None after a diagnostic."""
-    common = unify(*(value.type for value in values))
+    """The one type of values that must have one, or None after a diagnostic.
+
+    Next to decimals an int literal only counts with the digits it has: `coalesce(price, 0)` is of the price's type.
+    """
+    types = [value.type for value in values]
+    if any(isinstance(each, DecimalType) for each in types):
+        types = [as_decimal(value.type, value.bounds) if _is_int(value) else value.type for value in values]
+    common = unify(*types)
     if common is not None:
         return common
     first = next(value for value in values if not isinstance(value.type, NullType))
@@ -203,6 +209,10 @@ def common_type(values: tuple[Expr, ...], what: str, diagnostics: Diagnostics) -
         help=repair(other, first.type),
     )
     return None
+
+
+def _is_int(value: Expr) -> bool:
+    return isinstance(value, Const) and isinstance(value.type, IntType)
 
 
 # --- declared functions ---------------------------------------------------------------------------------------------
