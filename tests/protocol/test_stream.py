@@ -1,0 +1,193 @@
+"""Rule E3: ticks, the log before everything else, reserved silence, repeats, and a log that fails."""
+
+from runtime.plan import Tuning
+from runtime.protocol.events import (
+    AcknowledgePublish,
+    AppendToLog,
+    LogFailed,
+    LogWritten,
+    Published,
+    RefusePublish,
+    ReserveSilence,
+    Restarted,
+    RestartMe,
+    Stopped,
+    TimerFired,
+)
+from runtime.protocol.messages import Events
+from runtime.protocol.stream import StreamComponent
+from tests.protocol.graphs import total
+from tests.protocol.net import Net, stream
+
+
+def of_net(net: Net) -> StreamComponent:
+    component = net.components["s"]
+    assert isinstance(component, StreamComponent)
+    return component
+
+
+def test_ticks_stay_in_the_streams_class_and_never_decrease_whatever_the_clock_does() -> None:
+    net = Net(stream("s", 3, 8))
+    ticks = [net.publish("s", at)[0] for at in (0, 100, 100, 5, 0, 1_000, 999, 1_001)]
+    assert ticks == sorted(set(ticks))
+    assert {tick % 8 for tick in ticks} == {3}
+    assert ticks[1] >= 100
+    assert ticks[5] >= 1_000
+
+
+def test_a_batch_gets_one_tick_per_row() -> None:
+    net = Net(stream("s", 3, 8))
+    net.handle("s", Published("p", 1, (["A", "B", "C"], [1, 2, 3]), 10))
+    assert net.did("s", AcknowledgePublish)[-1].ticks == (11, 19, 27)
+
+
+def test_nothing_is_told_or_acknowledged_before_the_log_has_it() -> None:
+    net = Net(stream("s"), total("S", "s"))
+    net.holds_log = True
+    done = net.handle("s", Published("p", 1, (["A"], [1]), 5))
+    assert [type(i) for i in done] == [AppendToLog]
+    assert net.covers("s") == "none"
+    done = net.handle("s", LogWritten(1))
+    assert [i.ticks for i in done if isinstance(i, AcknowledgePublish)] == [(5,)]
+    assert [message.cover.show() for message in net.find(Events)] == ["0..5"]
+
+
+def test_writes_become_known_in_order_when_one_commit_covers_several() -> None:
+    net = Net(stream("s"), total("S", "s"))
+    net.holds_log = True
+    for sequence in (1, 2, 3):
+        net.handle("s", Published("p", sequence, (["A"], [1]), sequence * 10))
+    net.handle("s", LogWritten(2))
+    assert net.covers("s") == "0..20"
+    net.handle("s", LogWritten(3))
+    assert [m.cover.show() for m in net.find(Events)] == ["0..10", "11..20", "21..30"]
+
+
+def test_a_repeat_returns_the_first_tick_also_after_a_restart() -> None:
+    """Mistake 24, second half."""
+    net = Net(stream("s"))
+    net.handle("s", Published("p", 7, (["A"], [1]), 5))
+    net.handle("s", Published("p", 7, (["A"], [1]), 50))
+    net.restart("s")
+    net.handle("s", Published("p", 7, (["A"], [1]), 500))
+    acks = net.did("s", AcknowledgePublish)
+    assert [(ack.ticks, ack.repeated) for ack in acks] == [((5,), False), ((5,), True), ((5,), True)]
+    assert net.logs["s"].rows == {5: ("A", 1)}
+
+
+def test_a_repeat_while_the_write_is_pending_is_not_written_twice() -> None:
+    net = Net(stream("s"))
+    net.holds_log = True
+    net.handle("s", Published("p", 7, (["A"], [1]), 5))
+    assert net.handle("s", Published("p", 7, (["A"], [1]), 6)) == []
+    done = net.handle("s", LogWritten(1))
+    assert [i.ticks for i in done if isinstance(i, AcknowledgePublish)] == [(5,)]
+
+
+def test_repeats_from_before_the_window_are_refused_not_guessed() -> None:
+    net = Net(stream("s", tuning=Tuning(producer_window=2)))
+    for sequence in (1, 2, 3):
+        net.handle("s", Published("p", sequence, (["A"], [1]), sequence))
+    net.handle("s", Published("p", 1, (["A"], [1]), 9))
+    assert [refusal.sequence for refusal in net.did("s", RefusePublish)] == [1]
+    assert len(net.logs["s"].rows) == 3
+
+
+def test_silence_is_reserved_durably_before_it_is_promised() -> None:
+    """Mistake 24, first half: promise up to 3, restart, publish at 2."""
+    net = Net(stream("s", tuning=Tuning(reserve_us=4)), total("S", "s"))
+    net.holds_log = True
+    done = net.handle("s", TimerFired("silence", 4))
+    assert [i.tick for i in done if isinstance(i, ReserveSilence)] == [7]
+    assert not net.find(Events)
+    net.logs["s"].reserved = 7
+    net.handle("s", LogWritten(1))
+    assert [message.cover.show() for message in net.find(Events)] == ["0..3"]
+    net.holds_log = False
+    net.restart("s")
+    assert net.covers("s") == "0..7", "every unlogged tick up to the reservation is silence"
+    assert net.publish("s", 2) == (8,)
+
+
+def test_within_the_reservation_silence_costs_no_write() -> None:
+    net = Net(stream("s", tuning=Tuning(reserve_us=100)))
+    net.silence("s", 3)
+    net.done["s"].clear()
+    net.silence("s", 50)
+    assert not net.did("s", ReserveSilence)
+    assert net.covers("s") == "0..50"
+    assert net.publish("s", 20) == (51,), "above what was promised, not above what was reserved"
+
+
+def test_silence_is_not_promised_past_a_pending_event() -> None:
+    net = Net(stream("s"))
+    net.handle("s", TimerFired("silence", 1))
+    net.holds_log = True
+    net.handle("s", Published("p", 1, (["A"], [1]), 5))
+    net.handle("s", TimerFired("silence", 100))
+    assert net.covers("s") == "0"
+
+
+def test_a_clock_that_jumps_back_promises_nothing_and_breaks_nothing() -> None:
+    net = Net(stream("s"))
+    net.silence("s", 1_000)
+    net.silence("s", 10)
+    assert net.covers("s") == "0..1000"
+    assert net.publish("s", 10) == (1001,)
+
+
+def test_a_clock_outside_the_range_of_ticks_is_refused() -> None:
+    net = Net(stream("s"))
+    net.publish("s", 2**62)
+    net.handle("s", Published("q", 1, (["A"], [1]), -5))
+    assert len(net.did("s", RefusePublish)) == 2
+    assert net.publish("s", 5) == (5,)
+
+
+def test_after_a_failed_write_nothing_is_promised_until_a_restart() -> None:
+    net = Net(stream("s"), total("S", "s"))
+    net.holds_log = True
+    net.handle("s", Published("p", 1, (["A"], [1]), 5))
+    net.handle("s", Published("p", 2, (["A"], [1]), 6))
+    done = net.handle("s", LogFailed("fsync failed"))
+    refused = [(i.sequence, i.uncertain) for i in done if isinstance(i, RefusePublish)]
+    assert refused == [(1, True), (2, True)]
+    assert [i.reason for i in done if isinstance(i, RestartMe)] == ["fsync failed"]
+    assert net.handle("s", LogWritten(2)) == [], "too late: this incarnation has stopped"
+    assert not net.find(Events)
+    assert [type(i) for i in net.handle("s", Published("p", 3, (["A"], [1]), 7))] == [RefusePublish]
+    net.holds_log = False
+    net.logs["s"].rows[5] = ("A", 1)  # the first write had happened after all
+    net.logs["s"].publishes.append(("p", 1, (5,)))
+    net.restart("s")
+    net.handle("s", Published("p", 1, (["A"], [1]), 9))
+    net.handle("s", Published("p", 2, (["A"], [1]), 9))
+    acks = net.did("s", AcknowledgePublish)
+    assert [(ack.sequence, ack.ticks, ack.repeated) for ack in acks] == [(1, (5,), True), (2, (9,), False)]
+
+
+def test_a_fenced_stream_stops_and_does_not_ask_for_a_restart() -> None:
+    net = Net(stream("s"))
+    net.holds_log = True
+    net.handle("s", Published("p", 1, (["A"], [1]), 5))
+    done = net.handle("s", LogFailed("epoch 2 owns the log", fenced=True))
+    assert [type(i) for i in done] == [RefusePublish, Stopped]
+    assert net.handle("s", TimerFired("silence", 100)) == []
+
+
+def test_too_many_waiting_publishes_are_refused_as_busy() -> None:
+    net = Net(stream("s", tuning=Tuning(appends_max=2)))
+    net.holds_log = True
+    for sequence in (1, 2, 3):
+        net.handle("s", Published("p", sequence, (["A"], [1]), 5))
+    assert [refusal.sequence for refusal in net.did("s", RefusePublish)] == [3]
+    assert len(net.did("s", AppendToLog)) == 2
+
+
+def test_a_stream_restarts_from_its_log_alone() -> None:
+    net = Net(stream("s"))
+    net.publish("s", 5)
+    component = of_net(net)
+    epoch = net.epochs["s"] + 1
+    component.handle(Restarted(epoch, log=net.logs["s"].state()))
+    assert (component.epoch, component.coverage().show()) == (2, "0..5")
