@@ -2,8 +2,8 @@
 
 A scope lists the columns that an expression may use, each with the aliases it can be qualified by. Rules: a plain
 name means the leftmost column of that name (a join keeps the left side's names; a clashing right column is only
-reachable with its alias); `alias.name` means the column of that name that came in under that alias; hidden columns
-have no name. Built by the relation checker, asked by the expression checker.
+reachable with its alias); `alias.name` means the column of that name that came in under that alias, or else one that a
+view calls so; hidden columns have no name. Built by the relation checker, asked by the expression checker.
 """
 
 from __future__ import annotations
@@ -32,13 +32,22 @@ class Scope:
         self.columns = tuple(columns)
         self._plain: dict[str, ScopeColumn] = {}
         self._qualified: dict[tuple[str, str], ScopeColumn] = {}
+        dotted: list[ScopeColumn] = []
         for entry in self.columns:
             if entry.column.hidden:
                 continue
-            # The full name first: a dotted column of a view (`B.ts`) is reached as written there.
             self._plain.setdefault(entry.column.name, entry)
-            for alias in entry.aliases:
-                self._qualified.setdefault((alias, entry.bare_name), entry)
+            if entry.column.name == entry.bare_name:
+                self._qualify(entry)
+            else:
+                dotted.append(entry)
+        # Of a view with columns `ts` and `B.ts`, read as V, `V.ts` is the first, in whichever order they come.
+        for entry in dotted:
+            self._qualify(entry)
+
+    def _qualify(self, entry: ScopeColumn) -> None:
+        for alias in entry.aliases:
+            self._qualified.setdefault((alias, entry.bare_name), entry)
 
     @classmethod
     def of_schema(cls, schema: Schema, alias: str | None) -> Scope:
@@ -53,6 +62,7 @@ class Scope:
     def find(self, qualifier: str | None, name: str) -> ScopeColumn | None:
         if qualifier is None:
             return self._plain.get(name)
+        # The alias first: whoever writes it in this pipeline means what it stands for here.
         return self._qualified.get((qualifier, name)) or self._plain.get(f"{qualifier}.{name}")
 
     @property

@@ -16,8 +16,14 @@ from mpl.scope import Scope, ScopeColumn
 from mpl.types import ErrorType, TimeType, Value
 
 
-def name_sides(left: Current, right: Current, source: nodes.SourceRef, context: Context) -> Sides | None:
-    """Names for the right's columns: their own, or `alias.name` where the left has one of that name already."""
+def name_sides(
+    left: Current, right: Current, source: nodes.SourceRef, condition: nodes.JoinCondition, context: Context
+) -> Sides | None:
+    """Names for the right's columns: their own, or `alias.name` where the left has one of that name already.
+
+    A column named in `using` appears once, so it keeps its name.
+    """
+    shared = {name.text for name in condition.columns} if isinstance(condition, nodes.Using) else set()
     alias = _alias_of(source)
     if alias is not None and alias in left.scope.aliases:
         context.diagnostics.report(
@@ -32,7 +38,7 @@ def name_sides(left: Current, right: Current, source: nodes.SourceRef, context: 
     entries: list[ScopeColumn] = []
     for entry in right.scope.columns:
         column = entry.column
-        if not column.hidden and column.name in taken:
+        if not column.hidden and column.name in taken and column.name not in shared:
             if alias is None:
                 context.diagnostics.report(
                     relations.SAME_NAME_BOTH_SIDES,
@@ -42,8 +48,10 @@ def name_sides(left: Current, right: Current, source: nodes.SourceRef, context: 
                     help="name it: `( ... ) as <name>`",
                 )
                 return None
+            is_dotted = column.name != entry.bare_name
             column = replace(column, name=f"{alias}.{entry.bare_name}")
-            if column.name in taken:
+            # `B.ts` read as V would become `V.ts`, which must not mean the column `ts` of V as well.
+            if column.name in taken or (is_dotted and right.scope.find(None, entry.bare_name) is not None):
                 context.diagnostics.report(
                     relations.SAME_NAME_BOTH_SIDES,
                     source.span,
@@ -74,8 +82,7 @@ def check_join(left: Current, right: Current, operator: nodes.Join, context: Con
             help="write `left join` to keep rows without a partner",
         )
         return None
-    # A column named in `using` appears once, so it needs no alias to tell two apart.
-    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    sides = name_sides(left, right, operator.source, operator.condition, context)
     condition = check_condition(sides, operator.condition, "join", context) if sides else None
     if sides is None or condition is None:
         return None
@@ -100,26 +107,6 @@ def check_join(left: Current, right: Current, operator: nodes.Join, context: Con
         right_defaults = tuple(_default_for(entry, defaults, operator, keep=False) for entry in kept)
         right_columns = tuple(map(_with_default, right_columns, right_defaults))
     return _joined(sides, condition, operator, kept, (*left_columns, *right_columns), right_defaults, left_defaults)
-
-
-def _sides_for(
-    left: Current, right: Current, source: nodes.SourceRef, condition: nodes.JoinCondition, context: Context
-) -> Sides | None:
-    if isinstance(condition, nodes.On):
-        return name_sides(left, right, source, context)
-    shared = {name.text for name in condition.columns}
-    others = Scope([entry for entry in right.scope.columns if entry.column.name not in shared])
-    sides = name_sides(left, Current(right.node, others), source, context)
-    if sides is None:
-        return None
-    alias = _alias_of(source)
-    merged = [
-        replace(entry, aliases=(alias,) if alias else ())
-        for entry in right.scope.columns
-        if entry.column.name in shared
-    ]
-    entries = sorted([*sides.right_entries, *merged], key=lambda entry: entry.index)
-    return Sides(left, right, tuple(entries))
 
 
 def _joined(
@@ -273,7 +260,7 @@ def _with_default(column: typed.Column, default: typed.Const) -> typed.Column:
 
 
 def check_matching(left: Current, right: Current, operator: nodes.Matching, context: Context) -> Current | None:
-    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    sides = name_sides(left, right, operator.source, operator.condition, context)
     verb = "not matching" if operator.negated else "matching"
     condition = check_condition(sides, operator.condition, verb, context) if sides else None
     if condition is None:
@@ -291,7 +278,7 @@ def check_matching(left: Current, right: Current, operator: nodes.Matching, cont
 
 
 def check_asof(left: Current, right: Current, operator: nodes.AsofJoin, context: Context) -> Current | None:
-    sides = _sides_for(left, right, operator.source, operator.condition, context)
+    sides = name_sides(left, right, operator.source, operator.condition, context)
     condition = check_condition(sides, operator.condition, "asof join", context) if sides else None
     if sides is None or condition is None:
         return None
