@@ -21,7 +21,6 @@ from operator import itemgetter
 from runtime.batch import Batch
 from runtime.operators.operator import Operator
 from runtime.plan import ColumnKind, Relation
-from runtime.protocol.coverage import NO_TICK
 from runtime.rows import Rows
 from runtime.values import Key, Value
 
@@ -37,9 +36,6 @@ class RowOperator(Operator):
         self._always_touched = output.versioned or any(
             column.kind in (ColumnKind.DOM, ColumnKind.VERSIONED) for column in output.columns
         )
-        self.hidden_tick = NO_TICK
-        """Rows that this incarnation never held may have vanished up to this tick: as if their tombstones had been
-        forgotten, so the shell raises F to it."""
 
     def put(self, key: Key, values: Sequence[Value], visible: bool, tick: int, touched: list[int]) -> None:
         """The row of this key was reached: it has these values (without the key), which depend on `tick`."""

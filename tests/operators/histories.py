@@ -127,7 +127,7 @@ class Stage:
         assert len(touched) == len(set(touched))
         self.step += 1
         rows.mark(touched, self.step)
-        self.floor = max(self.floor, getattr(self.operator, "hidden_tick", -1))
+        self.floor = max(self.floor, self.operator.hidden_tick)
         for slot in touched:
             self.followed[rows.key_at(slot)] = (rows.row_at(slot), rows.visible[slot], rows.max_tick[slot])
 
@@ -160,11 +160,12 @@ class Stage:
         self.take(index, batch)
 
     def _complete(self, index: int, sender: Stage) -> Batch:
-        """S6: what is not listed has vanished, at the latest at the floor."""
+        """S6: what is not listed has vanished, at the latest at the floor. Tombstones that are still held are listed:
+        the floor says nothing about them."""
         copy = self.operator.inputs[index]
         assert copy is not None
         rows = sender.operator.rows
-        listed = rows.select(rows.visible_slots())
+        listed = rows.select(rows.slots())
         keys = set(listed.keys(rows.key_width))
         gone = copy.select([slot for slot in copy.visible_slots() if copy.key_at(slot) not in keys])
         self.floor = max(self.floor, sender.floor)

@@ -6,6 +6,7 @@ engine.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 from runtime.operators.group_by import GroupBySpec
@@ -13,9 +14,29 @@ from runtime.operators.latest import LatestSpec
 from runtime.operators.match import MatchSpec
 from runtime.operators.select import SelectSpec
 from runtime.operators.totals import SignedSumSpec, SumSpec
-from tests.operators.histories import DOM, FINAL, UP, Source, Stage, View, relation
+from hypothesis import strategies as st
+from tests.operators.histories import DOM, FINAL, UP, Network, Source, Stage, View, relation
 
-Maker = Callable[[list[Stage], Source, Source], Stage]
+Maker = Callable[[list[Stage], Source, Source], Source | Stage]
+
+generators = st.integers(0, 2**32).map(random.Random)
+
+
+def attack(generator: random.Random, build: Callable[..., Stage], *makers: Maker) -> None:
+    """Run random histories through the inputs and a stage on top of them. Inputs may share their sources."""
+    sources = [Source(), Source()]
+    stages: list[Stage] = []
+    inputs = []
+    for number, make in enumerate(makers):
+        first = number if generator.random() < 0.7 else 0
+        inputs.append(make(stages, sources[first % 2], sources[1 - first % 2]))
+    stages.append(build(*inputs))
+    Network(sources, stages).run(generator)
+
+
+def events(_stages: list[Stage], source: Source, _other: Source) -> Source:
+    """(tick) -> k, g, v, w."""
+    return source
 
 
 def totals(stages: list[Stage], source: Source, _other: Source) -> Stage:
