@@ -28,7 +28,7 @@ from mpl.typed import CaseOf, ColumnRef, Expr, Schema
 from mpl.types import BoolType, DurationType, ErrorType, NullType, Type
 
 EXPRESSION_SIZE_MAX = 10_000
-EXPRESSION_DEPTH_MAX = 128
+EXPRESSION_DEPTH_MAX = 200
 """Limits of one expression after functions were put in place, so that nobody who walks it runs out of stack."""
 
 SMALL_EXPRESSION = 40

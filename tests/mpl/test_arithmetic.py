@@ -35,7 +35,7 @@ from mpl.types import (
     TimeType,
     Type,
 )
-from tests.mpl.written import Written, type_of, value_of
+from tests.mpl.written import type_of, value_of, written
 
 INT, FLOAT, TIME, DURATION = IntType(), FloatType(), TimeType(), DurationType()
 OPERATIONS: tuple[Operation, ...] = ("add", "subtract", "multiply", "divide", "modulo")
@@ -205,7 +205,7 @@ def test_time_arithmetic_agrees_with_datetime(moment: datetime, microseconds: in
 )
 def test_beyond_the_border_is_an_overflow(text: str, columns: str, row: tuple[int | float, ...]) -> None:
     with pytest.raises(EvaluationError) as failure:
-        Written(text, columns).value(*row)
+        written(text, columns).value(*row)
     assert failure.value.code is Failure.OVERFLOW
 
 
@@ -223,7 +223,7 @@ def test_beyond_the_border_is_an_overflow(text: str, columns: str, row: tuple[in
     ],
 )
 def test_up_to_the_border_is_exact(text: str, columns: str, row: tuple[int, ...], expected: int) -> None:
-    assert Written(text, columns).value(*row) == expected
+    assert written(text, columns).value(*row) == expected
 
 
 def test_smallest_int_can_be_written() -> None:
@@ -232,8 +232,8 @@ def test_smallest_int_can_be_written() -> None:
 
 
 def test_decimal_with_too_many_places_is_refused() -> None:
-    assert Written("0.000000000000000001").codes == []
-    assert Written("0.0000000000000000001").codes == ["MPL0316"]
+    assert written("0.000000000000000001").codes == []
+    assert written("0.0000000000000000001").codes == ["MPL0316"]
 
 
 # --- types ----------------------------------------------------------------------------------------------------------
@@ -380,10 +380,10 @@ def test_ranges_hold_every_result(
 )
 def test_ranges_of_expressions(text: str, low: int | None, high: int | None) -> None:
     columns = "q int[0..1000], up int[0..], i int, n int null, m decimal(5,2)[0..100], t time, short text(5)"
-    assert Written(text, columns).typed.bounds == Bounds(low, high)
+    assert written(text, columns).typed.bounds == Bounds(low, high)
 
 
 def test_evaluation_of_a_folded_constant_is_the_constant() -> None:
-    folded = Written("2 * 3 + 4").typed
+    folded = written("2 * 3 + 4").typed
     assert type(folded).__name__ == "Const"
     assert evaluate(folded, ()) == 10

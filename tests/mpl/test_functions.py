@@ -25,7 +25,7 @@ from mpl.functions.spec import FunctionSpec, Kind, Nulls, Signature
 from mpl.functions.time_text import format_time, moment_of, parse_time, time_of_literal, time_to_text
 from mpl.typed import Apply, ColumnRef
 from mpl.types import TIME_MAX, TIME_MIN, DecimalType, FloatType, IntType, TextType, TimeType, Value
-from tests.mpl.written import Written, type_of, value_of
+from tests.mpl.written import type_of, value_of, written
 
 EXAMPLES = [(spec.name, example.call, example.result) for spec in FUNCTIONS for example in spec.examples]
 ROOT = Path(__file__).parent.parent.parent
@@ -53,8 +53,8 @@ LITERALS = {"pattern": "'%Y'", "digits": "1", "group": "0"}
 
 @pytest.mark.parametrize(("name", "call", "result"), EXAMPLES, ids=[call for _, call, _ in EXAMPLES])
 def test_example(name: str, call: str, result: str) -> None:
-    left, right = Written(call).typed, Written(result).typed
-    assert Written(call).value() == Written(result).value()
+    left, right = written(call).typed, written(result).typed
+    assert written(call).value() == written(result).value()
     assert type(left.type) is type(right.type)
     if isinstance(left.type, DecimalType) and isinstance(right.type, DecimalType):
         assert left.type.scale == right.type.scale
@@ -70,8 +70,9 @@ def test_names_are_unique_and_every_record_is_documented() -> None:
 
 
 def test_library_is_complete() -> None:
-    promised = """abs sign floor ceil round mod power sqrt least greatest length lower upper trim substring replace
-        concat starts_with ends_with contains split_part regexp_match regexp_extract date year month day hour minute second
+    promised = """abs sign floor ceil round mod power sqrt least greatest length lower upper trim substring
+        replace concat starts_with ends_with contains split_part regexp_match regexp_extract
+        date year month day hour minute second
         truncate format parse_time epoch coalesce nullif hash"""
     assert set(promised.split()) <= set(BY_CALL)
     assert "cast" in BY_NAME
@@ -104,17 +105,17 @@ def test_null_behaviour(spec: FunctionSpec) -> None:
         if parameter.literal:
             continue
         text, columns, row = call_with_columns(spec, position)
-        written = Written(text, columns)
-        assert written.typed.nullable
+        checked = written(text, columns)
+        assert checked.typed.nullable
         if spec.nulls is Nulls.PROPAGATE:
-            assert written.value(*row) is None
+            assert checked.value(*row) is None
         elif spec.nulls is Nulls.SKIP:
-            assert written.value(*row) == 3
-            assert written.value(*(None for _ in row)) is None
+            assert checked.value(*row) == 3
+            assert checked.value(*(None for _ in row)) is None
     if spec.nulls is Nulls.PROPAGATE and spec.called != "parse_time":
         text, columns, row = call_with_columns(spec, None)
-        assert not Written(text, columns.replace(" null", "")).typed.nullable
-        assert Written(text, columns).value(*row) is not None
+        assert not written(text, columns.replace(" null", "")).typed.nullable
+        assert written(text, columns).value(*row) is not None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_null_behaviour(spec: FunctionSpec) -> None:
     ],
 )
 def test_three_valued_logic(text: str, row: tuple[Value, ...], expected: Value) -> None:
-    value = Written(text, "a bool null, b bool null").value(*row)
+    value = written(text, "a bool null, b bool null").value(*row)
     assert (value, type(value)) == (expected, type(expected))
 
 
@@ -148,7 +149,7 @@ def test_three_valued_logic(text: str, row: tuple[Value, ...], expected: Value) 
     ["x <> 0 and 10 / x > 1", "x = 0 or 10 / x > 1", "coalesce(x, 10 / x)", "case when x = 0 then 0 else 10 / x end"],
 )
 def test_what_is_not_needed_is_not_evaluated(text: str) -> None:
-    assert Written(text, "x int").value(0) in (False, True, 0)
+    assert written(text, "x int").value(0) in (False, True, 0)
 
 
 # --- types ----------------------------------------------------------------------------------------------------------
@@ -208,28 +209,28 @@ def test_result_types(text: str, expected: str) -> None:
 def test_rounding_functions_agree_with_decimal(number: Decimal) -> None:
     scaled = int(number.scaleb(4))
     columns = "d decimal(18,4)"
-    assert Written("floor(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_FLOOR))
-    assert Written("ceil(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_CEILING))
-    assert Written("round(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_HALF_UP))
-    assert Written("round(d, 2)", columns).value(scaled) == int(
+    assert written("floor(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_FLOOR))
+    assert written("ceil(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_CEILING))
+    assert written("round(d)", columns).value(scaled) == int(number.to_integral_value(ROUND_HALF_UP))
+    assert written("round(d, 2)", columns).value(scaled) == int(
         number.quantize(Decimal("0.01"), ROUND_HALF_UP).scaleb(2)
     )
-    assert Written("cast(d as text)", columns).value(scaled) == f"{number:.4f}".replace("-0.0000", "0.0000")
-    assert Written("cast(cast(d as text) as decimal(18,4))", columns).value(scaled) == scaled
+    assert written("cast(d as text)", columns).value(scaled) == f"{number:.4f}".replace("-0.0000", "0.0000")
+    assert written("cast(cast(d as text) as decimal(18,4))", columns).value(scaled) == scaled
 
 
 @given(st.floats(-1e15, 1e15))
 def test_float_rounding_goes_by_the_shortest_text(number: float) -> None:
     expected = Decimal(repr(number)).quantize(Decimal("0.01"), ROUND_HALF_UP)
-    assert Written("round(f, 2)", "f float").value(number) == float(expected) + 0.0
-    assert Written("cast(f as decimal(18,2))", "f float").value(number) == int(expected.scaleb(2))
-    assert Written("floor(f)", "f float").value(number) == math.floor(number)
+    assert written("round(f, 2)", "f float").value(number) == float(expected) + 0.0
+    assert written("cast(f as decimal(18,2))", "f float").value(number) == int(expected.scaleb(2))
+    assert written("floor(f)", "f float").value(number) == math.floor(number)
 
 
 def test_functions_of_numbers_that_have_no_value() -> None:
     for text, row in (("sqrt(f)", -1.0), ("power(f, -1)", 0.0), ("power(f, 0.5)", -8.0)):
         with pytest.raises(EvaluationError) as failure:
-            Written(text, "f float").value(row)
+            written(text, "f float").value(row)
         assert failure.value.code is Failure.ARGUMENT
 
 
@@ -261,7 +262,7 @@ def test_functions_of_numbers_that_have_no_value() -> None:
     ],
 )
 def test_casts(text: str, columns: str, value: Value, expected: Value) -> None:
-    result = Written(text, columns).value(value)
+    result = written(text, columns).value(value)
     assert result == expected
     assert type(result) is type(expected)
 
@@ -283,7 +284,7 @@ def test_casts(text: str, columns: str, value: Value, expected: Value) -> None:
 )
 def test_texts_that_say_no_value_fail(text: str, columns: str, value: Value) -> None:
     with pytest.raises(EvaluationError) as failure:
-        Written(text, columns).value(value)
+        written(text, columns).value(value)
     assert failure.value.code is Failure.CAST
 
 
@@ -296,7 +297,7 @@ def test_text_functions_agree_with_python(s: str, part: str, start: int, n: int)
     row = (s, part, start, n)
 
     def run(text: str) -> Value:
-        return Written(text, columns).value(*row)
+        return written(text, columns).value(*row)
 
     assert run("length(s)") == len(s)
     assert run("substring(s, i, n)") == "".join(list(s)[start - 1 :][:n])
@@ -313,7 +314,7 @@ def test_text_functions_agree_with_python(s: str, part: str, start: int, n: int)
 @pytest.mark.parametrize("text", ["substring(s, i, 1)", "split_part(s, 's', i)", "substring(s, 1, i - 1)"])
 def test_positions_count_from_one(text: str) -> None:
     with pytest.raises(EvaluationError) as failure:
-        Written(text, "s text, i int").value("abc", 0)
+        written(text, "s text, i int").value("abc", 0)
     assert failure.value.code is Failure.ARGUMENT
 
 
@@ -416,7 +417,7 @@ def test_patterns_take_no_exponential_time() -> None:
 def test_extract_gives_empty_text_when_absent() -> None:
     assert value_of("regexp_extract('abc', 'x(.)', 1)") == ""
     assert value_of("regexp_extract('abc', 'a(x)?b', 1)") == ""
-    assert Written("regexp_extract('abc', '(a)', 2)").codes == ["MPL0315"]
+    assert written("regexp_extract('abc', '(a)', 2)").codes == ["MPL0315"]
 
 
 # --- time -----------------------------------------------------------------------------------------------------------
@@ -426,11 +427,11 @@ def test_extract_gives_empty_text_when_absent() -> None:
 def test_parts_of_a_time_agree_with_datetime(time: int) -> None:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
     for part in ("year", "month", "day", "hour", "minute", "second"):
-        assert Written(f"{part}(t)", "t time").value(time) == getattr(moment, part)
+        assert written(f"{part}(t)", "t time").value(time) == getattr(moment, part)
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    assert moment_of(Written("date(t)", "t time").value(time)) == midnight  # type: ignore[arg-type]
-    assert Written("truncate(t, 1 d)", "t time").value(time) == Written("date(t)", "t time").value(time)
-    assert Written("epoch(t)", "t time").value(time) == time
+    assert moment_of(written("date(t)", "t time").value(time)) == midnight  # type: ignore[arg-type]
+    assert written("truncate(t, 1 d)", "t time").value(time) == written("date(t)", "t time").value(time)
+    assert written("epoch(t)", "t time").value(time) == time
     assert time_of_literal(time_to_text(time)) == time
 
 
@@ -460,13 +461,13 @@ def test_texts_that_are_no_times_fail(text: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("text", ["2026", "2026-13-01", "26-01-01", "2026-01-01 25:00", "2026-01-01 1:00", "now", ""])
 def test_bad_time_literals(text: str) -> None:
-    assert Written(f"time '{text}'").codes == ["MPL0317"]
+    assert written(f"time '{text}'").codes == ["MPL0317"]
 
 
 @given(times, st.integers(1, 10**14))
 def test_truncate_is_the_window_that_holds_the_time(time: int, step: int) -> None:
     try:
-        start = Written("truncate(t, d)", "t time, d duration").value(time, step)
+        start = written("truncate(t, d)", "t time, d duration").value(time, step)
     except EvaluationError:
         assert time - step < TIME_MIN
         return
@@ -542,7 +543,7 @@ def test_hash_of_values(text: str, expected: int) -> None:
     ],
 )
 def test_directions(text: str, expected: tuple[str | None, ...]) -> None:
-    expr = Written(text, "i int, q int[0..9], m int[..0], d decimal(5,2), t time").typed
+    expr = written(text, "i int, q int[0..9], m int[..0], d decimal(5,2), t time").typed
     assert isinstance(expr, Apply)
     assert directions(expr) == expected
 
@@ -570,11 +571,11 @@ SMOOTH = [
 @pytest.mark.parametrize(("text", "columns"), SMOOTH)
 @given(a=st.integers(-99999, 99999), b=st.integers(-99999, 99999))
 def test_directions_are_true(text: str, columns: str, a: int, b: int) -> None:
-    written = Written(text, columns)
-    assert isinstance(written.typed, Apply)
-    at = next(i for i, argument in enumerate(written.typed.arguments) if isinstance(argument, ColumnRef))
-    direction = directions(written.typed)[at]
-    low, high = written.value(min(a, b)), written.value(max(a, b))
+    checked = written(text, columns)
+    assert isinstance(checked.typed, Apply)
+    at = next(i for i, argument in enumerate(checked.typed.arguments) if isinstance(argument, ColumnRef))
+    direction = directions(checked.typed)[at]
+    low, high = checked.value(min(a, b)), checked.value(max(a, b))
     assert isinstance(low, int)
     assert isinstance(high, int)
     assert low <= high if direction == "up" else low >= high

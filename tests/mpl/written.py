@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from mpl import nodes
 from mpl.declared_types import declared_bounds, declared_type
@@ -68,11 +69,17 @@ class Written:
         return evaluate(self.typed, row)
 
 
+@lru_cache(maxsize=1000)
+def written(text: str, columns: str = "nothing int", functions: str = "") -> Written:
+    """As `Written`, kept for the next example of a property."""
+    return Written(text, columns, functions)
+
+
 def value_of(text: str, columns: str = "nothing int", row: Sequence[Value] = (0,)) -> Value:
-    return Written(text, columns).value(*row)
+    return written(text, columns).value(*row)
 
 
 def type_of(text: str, columns: str = "nothing int") -> str:
     """The type as written, with ` null` when it may be null."""
-    expr = Written(text, columns).typed
+    expr = written(text, columns).typed
     return f"{expr.type}{' null' if expr.nullable else ''}"
