@@ -19,7 +19,7 @@ from mpl.order import in_reading_order, relations_read
 from mpl.relations.context import Context
 from mpl.relations.keys import identifies
 from mpl.relations.pipeline import check_relation
-from mpl.relations.sets import is_event_relation
+from mpl.relations.sets import streams_of_events
 from mpl.source import Span
 
 
@@ -45,7 +45,7 @@ class _Checker:
         self.diagnostics = diagnostics
         self.functions = FunctionTable()
         self.relations: dict[str, typed.RelationTree | None] = {}
-        self.event_relations: set[str] = set()
+        self.event_views: dict[str, frozenset[str]] = {}
 
     def check(self) -> typed.TypedProgram:
         declared = self._declare()
@@ -171,12 +171,13 @@ class _Checker:
         )
 
     def _view(self, decl: nodes.ViewDecl, streams: Mapping[str, typed.Stream]) -> typed.View | None:
-        context = Context(self.relations, frozenset(self.event_relations), streams, self.functions, self.diagnostics)
+        context = Context(self.relations, self.event_views, streams, self.functions, self.diagnostics)
         current = check_relation(decl.relation, context)
         if current is None:
             return None
-        if is_event_relation(current.node, context):
-            self.event_relations.add(decl.name.text)
+        sources = streams_of_events(current.node, context)
+        if sources is not None:
+            self.event_views[decl.name.text] = sources
         node = current.node
         if decl.key is not None:
             key = self._declared_key(decl.key, node.schema)

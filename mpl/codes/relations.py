@@ -15,6 +15,7 @@ BAD_COUNT = Code("MPL0410", Severity.ERROR, "a count is out of range")
 ORDER_UNCLEAR = Code("MPL0411", Severity.ERROR, "rows have no order to take the latest or first by")
 SAME_NAME_BOTH_SIDES = Code("MPL0412", Severity.ERROR, "both sides of a join have a column of this name")
 NOTHING_LEFT = Code("MPL0413", Severity.ERROR, "a projection keeps no column")
+ORDER_TYPE = Code("MPL0414", Severity.ERROR, "values of this type have no order")
 
 CODES: tuple[Code, ...] = (
     PIPELINE_TOO_LONG,
@@ -30,4 +31,5 @@ CODES: tuple[Code, ...] = (
     ORDER_UNCLEAR,
     SAME_NAME_BOTH_SIDES,
     NOTHING_LEFT,
+    ORDER_TYPE,
 )

@@ -19,10 +19,13 @@ from mpl.scope import Scope, ScopeColumn
 
 @dataclass(frozen=True)
 class Context:
-    """`relations` holds a scan for every name that may be read; None stands for one with errors of its own."""
+    """`relations` holds a scan for every name that may be read; None stands for one with errors of its own.
+
+    `event_views` has the views whose rows are events, and the streams that those come from.
+    """
 
     relations: Mapping[str, typed.RelationTree | None]
-    event_relations: frozenset[str]
+    event_views: Mapping[str, frozenset[str]]
     streams: Mapping[str, typed.Stream]
     functions: FunctionTable
     diagnostics: Diagnostics

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 from mpl import nodes, typed
 from mpl.aggregates import aggregate_type
+from mpl.arithmetic import is_ordered
 from mpl.codes import relations
 from mpl.expressions import check_expression, check_predicate
 from mpl.relations.context import Context, Current, column_at, columns_at
 from mpl.relations.keys import identifies, minimal, move_determined
 from mpl.relations.rows import append_columns, report_taken
 from mpl.scope import Scope, ScopeColumn
-from mpl.types import Bounds, ErrorType, IntType
+from mpl.source import Span
+from mpl.types import Bounds, EnumType, ErrorType, IntType, Type
 
 TOP_MAX = 1_000_000
 """`top` keeps this many rows per group at the most."""
@@ -81,7 +83,7 @@ def check_top(current: Current, operator: nodes.Top, context: Context) -> Curren
     ordering: list[typed.OrderKey] = []
     for item in operator.ordering:
         value = check_expression(item.value, current.scope, context.functions, context.diagnostics)
-        failed |= isinstance(value.type, ErrorType)
+        failed |= isinstance(value.type, ErrorType) or _report_unordered(value.type, item.value.span, "top", context)
         ordering.append(typed.OrderKey(value, item.descending))
     if operator.rank is not None:
         failed |= report_taken(operator.rank, set(current.scope.names), context, "top")
@@ -116,6 +118,8 @@ def check_latest(current: Current, operator: nodes.LatestFirst, context: Context
     by = column_at(current, operator.by, context) if operator.by else None
     if per is None or (operator.by is not None and by is None):
         return None
+    if operator.by and by and _report_unordered(by.column.type, operator.by.span, operator.which, context):
+        return None
     ticks = [entry for entry in current.scope.columns if entry.column.is_tick]
     if by is None and len(ticks) != 1:
         context.diagnostics.report(
@@ -142,6 +146,19 @@ def check_latest(current: Current, operator: nodes.LatestFirst, context: Context
         span=operator.span,
     )
     return Current(node, current.scope)
+
+
+def _report_unordered(type_: Type, span: Span, verb: str, context: Context) -> bool:
+    """Reports a type without `<`; True if it is one."""
+    if is_ordered(type_):
+        return False
+    remedy = "order by a number, a text, a time or a duration"
+    if isinstance(type_, EnumType):
+        remedy = "say which value comes first with `case`, or `cast` it to text"
+    context.diagnostics.report(
+        relations.ORDER_TYPE, span, f"`{verb}` cannot order by {type_}", f"this is {type_}", help=remedy
+    )
+    return True
 
 
 def check_distinct(current: Current, operator: nodes.Distinct) -> Current:

@@ -130,9 +130,7 @@ def check_rename(current: Current, operator: nodes.Rename, context: Context) -> 
         return None
     new_names = {entry.index: new for entry, (_, new) in zip(chosen, operator.pairs, strict=True)}
     taken = {
-        entry.column.name
-        for entry in current.scope.columns
-        if entry.index not in new_names and not entry.column.hidden
+        entry.column.name for entry in current.scope.columns if entry.index not in new_names and not entry.column.hidden
     }
     failed = False
     for new in new_names.values():

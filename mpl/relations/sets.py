@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from mpl import nodes, typed
 from mpl.codes import relations
@@ -17,8 +18,11 @@ from mpl.types import Bounds
 
 def check_merge(inputs: list[Current], relation: nodes.Relation, context: Context) -> Current | None:
     failed = False
+    streams: list[frozenset[str]] = []
     for current, source in zip(inputs, relation.sources, strict=True):
-        if not is_event_relation(current.node, context):
+        found = streams_of_events(current.node, context)
+        streams.append(found or frozenset())
+        if found is None:
             failed = True
             context.diagnostics.report(
                 relations.MERGE_NEEDS_EVENTS,
@@ -27,7 +31,7 @@ def check_merge(inputs: list[Current], relation: nodes.Relation, context: Contex
                 "its rows are computed, so they have no tick of their own",
                 help="use `union` for views, or merge the streams first",
             )
-    failed = failed or _report_same_phase(inputs, relation, context)
+    failed = failed or _report_same_ticks(streams, relation, context)
     if failed:
         return None
     first = inputs[0]
@@ -52,20 +56,29 @@ def check_merge(inputs: list[Current], relation: nodes.Relation, context: Contex
     return Current(node, Scope.of_schema(node.schema, None))
 
 
-def is_event_relation(node: typed.RelationTree, context: Context) -> bool:
-    """Are its rows events, final and keyed by their own tick? Iterates, since pipelines may be long."""
-    while True:
+def streams_of_events(node: typed.RelationTree, context: Context) -> frozenset[str] | None:
+    """The streams whose events these rows are, each under its own tick; None if some rows are computed.
+
+    Iterates, since pipelines may be long.
+    """
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
         match node:
-            case typed.StreamScan() | typed.MergeNode():
-                return True
-            case typed.ViewScan():
-                return node.view in context.event_relations
+            case typed.StreamScan():
+                found.add(node.stream)
+            case typed.MergeNode():
+                waiting.extend(node.inputs)
+            case typed.ViewScan() if node.view in context.event_views:
+                found |= context.event_views[node.view]
             case typed.WhereNode() | typed.ExtendNode() | typed.RenameNode() | typed.ProjectNode():
-                node = node.input
+                waiting.append(node.input)
             case typed.WindowNode(shape="tumble"):
-                node = node.input
+                waiting.append(node.input)
             case _:
-                return False
+                return None
+    return frozenset(found)
 
 
 def match_columns(
@@ -133,38 +146,49 @@ def _hull(one: Bounds, other: Bounds) -> Bounds:
     return Bounds(low, high)
 
 
-def _report_same_phase(inputs: list[Current], relation: nodes.Relation, context: Context) -> bool:
-    """Two streams that declare the same phase would both claim the same ticks."""
-    owners: dict[tuple[int, int], nodes.SourceRef] = {}
+def _report_same_ticks(streams: list[frozenset[str]], relation: nodes.Relation, context: Context) -> bool:
+    """A merge tells events apart by their ticks, so no two of its inputs may bring the same ones."""
+    owners: dict[str, nodes.SourceRef] = {}
     found = False
-    for current, source in zip(inputs, relation.sources, strict=True):
-        stream = _single_stream(current.node)
-        phase = context.streams[stream].phase if stream else None
-        if phase is None:
-            continue
-        if phase in owners:
+    for names, source in zip(streams, relation.sources, strict=True):
+        for name in sorted(names):
+            other = next((known for known in owners if _share_ticks(known, name, context)), None)
+            if other is None:
+                continue
             found = True
+            message, remedy = f"the events of `{name}` are merged twice", "merge each stream once"
+            if other != name:
+                message = (
+                    f"`{other}` and `{name}` own the same ticks: {_phase(other, context)}, {_phase(name, context)}"
+                )
+                remedy = "give each stream of a merge a phase of its own"
             context.diagnostics.report(
                 relations.SAME_PHASE,
                 source.span,
-                f"two merged streams own the same ticks: phase {phase[0]} of {phase[1]}",
-                "the second owner",
-                note=Note("the first owner is here", owners[phase].span),
-                help="give each stream of a merge a phase of its own",
+                message,
+                "brings them a second time",
+                note=Note("the first one is here", owners[other].span),
+                help=remedy,
             )
-        owners.setdefault(phase, source)
+        for name in names:
+            owners.setdefault(name, source)
     return found
 
 
-def _single_stream(node: typed.RelationTree) -> str | None:
-    while True:
-        match node:
-            case typed.StreamScan():
-                return node.stream
-            case typed.WhereNode() | typed.ExtendNode() | typed.RenameNode() | typed.ProjectNode():
-                node = node.input
-            case _:
-                return None
+def _phase(stream: str, context: Context) -> str:
+    phase = context.streams[stream].phase
+    assert phase is not None, "without a phase there is nothing to clash"
+    return f"phase {phase[0]} of {phase[1]}"
+
+
+def _share_ticks(one: str, other: str, context: Context) -> bool:
+    """Is it the same stream, or are there ticks in both of the phases that they declare?"""
+    if one == other:
+        return True
+    left, right = context.streams[one].phase, context.streams[other].phase
+    if left is None or right is None:
+        return False
+    return (left[0] - right[0]) % gcd(left[1], right[1]) == 0
 
 
 def check_union(left: Current, right: Current, operator: nodes.Union, context: Context) -> Current | None:

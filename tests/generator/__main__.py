@@ -1,7 +1,7 @@
 """Random programs by command: check many, or print one.
 
-    python -m tests.generator --cases 100000 --start 500000     programs and mutants with these numbers
-    python -m tests.generator --print 7 --size 40               the program of seed 7, large
+python -m tests.generator --cases 100000 --start 500000     programs and mutants with these numbers
+python -m tests.generator --print 7 --size 40               the program of seed 7, large
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAILURES_MAX = 5
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.generator", description="Check random MPL programs.")
-    parser.add_argument("--cases", type=int, default=20_000, help="how many (one in five is a program, the rest mutants)")
+    parser.add_argument("--cases", type=int, default=20_000, help="how many; one in five is a program")
     parser.add_argument("--start", type=int, default=0, help="the number of the first case")
     parser.add_argument("--size", type=int, default=SIZE, help="about how many views a program has at most")
     parser.add_argument("--print", type=int, metavar="SEED", help="print one program and stop")

@@ -1,7 +1,7 @@
 """Random expressions of a wanted type over given columns.
 
 Every value is written with the parentheses that its place needs and now and then with more. What would fail for every
-row (a division by a literal zero, a cast of a literal that does not fit) is avoided; what may fail for some rows is not.
+row (a division by a literal zero, a cast of a literal that does not fit) is avoided; what may fail for some is not.
 """
 
 from __future__ import annotations
@@ -63,8 +63,10 @@ class Expressions:
             "int": (self._int_arithmetic, self._int_arithmetic, self._negated_int),
             "decimal": (self._decimal_arithmetic, self._duration_ratio),
             "float": (self._float_arithmetic,),
-            "bool": (self._comparison, self._comparison, self._range, self._membership, self._like)
-            + (self._null_test, self._logic, self._logic, self._negation),
+            "bool": (
+                *(self._comparison, self._comparison, self._range, self._membership, self._like),
+                *(self._null_test, self._logic, self._logic, self._negation),
+            ),
             "text": (self._concatenation,),
             "time": (self._moved_time,),
             "duration": (self._duration_arithmetic, self._time_difference),
@@ -138,7 +140,8 @@ class Expressions:
         return self.rng.choice((self._case, self._coalesce, self._nullif, self._cast, self._extreme))(family, depth)
 
     def _call(self, entry: Entry, family: Family, depth: int) -> Written | None:
-        arguments = [self._argument(argument, family if entry.result is None else None, depth) for argument in entry.arguments]
+        same_as = family if entry.result is None else None
+        arguments = [self._argument(argument, same_as, depth) for argument in entry.arguments]
         complete = [argument for argument in arguments if argument is not None]
         if len(complete) < len(arguments):
             return None
@@ -192,9 +195,7 @@ class Expressions:
 
     def _made(self, text: str, shape: Shape, parts: Iterable[Written], level: int = ATOM) -> Written:
         parts = tuple(parts)
-        return Written(
-            text, shape, any(part.nullable for part in parts), level, all(part.constant for part in parts)
-        )
+        return Written(text, shape, any(part.nullable for part in parts), level, all(part.constant for part in parts))
 
     def _chain(self, family: Family, operators: Sequence[str], depth: int, level: int) -> Written:
         """`a + b - c`; what follows `/` or `%` is a column or a literal above zero."""
@@ -210,7 +211,9 @@ class Expressions:
     def _divisor(self, family: Family) -> Written:
         divisor = {"int": "7", "decimal": "2.50", "float": "4e0"}[family]
         column = self.column((family,))
-        return column if column is not None and self.rng.random() < 0.5 else Written(divisor, PLAIN[family], constant=True)
+        return (
+            column if column is not None and self.rng.random() < 0.5 else Written(divisor, PLAIN[family], constant=True)
+        )
 
     def _int_arithmetic(self, depth: int) -> Written:
         if self.rng.random() < 0.5:

@@ -77,7 +77,7 @@ class Pipelines(Rowwise):
     # A second relation
 
     def source(self, left: Rows, depth: int) -> tuple[str, Rows, str | None]:
-        """A relation to join with, with an alias under which nothing on the left is reached; and whether it is one name."""
+        """A relation to join with, under an alias that the left does not use; its own name, if it is not a pipeline."""
         if depth > 0 and self.rng.random() < 0.3:
             inner, rows = self.relation(depth - 1)
             alias = self.names.relation()

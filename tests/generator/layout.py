@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from random import Random
 
 from tests.generator.tokens import words
 
 UPPER = frozenset(
-    """stream table view subscribe function broker link publish place protect tune drop key from merge as where project
-    all but extend rename window aggregate group by join left full asof matching not top per with ties rank latest first
-    distinct union minus using on default and or in between like is null case when then else end emit changes bounds
-    final of horizon at every within snapshot off durable unique event time late live closes until retain tick phase
-    returns python monotone up down materialize inline edge near avoid""".split()
+    (
+        *("stream", "table", "view", "subscribe", "function", "broker", "link", "publish", "place", "protect"),
+        *("tune", "drop", "key", "from", "merge", "as", "where", "project", "all", "but", "extend", "rename"),
+        *("window", "aggregate", "group", "by", "join", "left", "full", "asof", "matching", "not", "top", "per"),
+        *("with", "ties", "rank", "latest", "first", "distinct", "union", "minus", "using", "on", "default", "and"),
+        *("or", "in", "between", "like", "is", "null", "case", "when", "then", "else", "end", "emit", "changes"),
+        *("bounds", "final", "of", "horizon", "at", "every", "within", "snapshot", "off", "durable", "unique"),
+        *("event", "time", "late", "live", "closes", "until", "retain", "tick", "phase", "returns", "python"),
+        *("monotone", "up", "down", "materialize", "inline", "edge", "near", "avoid"),
+    )
 )
 COMMENTS = ("-- a remark", "-- it's; not |> code", "--", "-- ünïcode ✓", "-- 'open")
 
@@ -42,7 +48,7 @@ def _shouted(rng: Random, tokens: list[str], position: int, names: Collection[st
 
 def _joined(rng: Random, tokens: list[str], wild: bool) -> str:
     parts = [tokens[0]]
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in pairwise(tokens):
         parts.append(_blank(rng, before, token, wild))
         parts.append(token)
     return "".join(parts)

@@ -19,7 +19,9 @@ def random_shape(rng: Random) -> Shape:
             return INT
         case 3 | 4:
             precision = rng.choice((1, 5, 10, 12, 18))
-            return Shape("decimal", (precision, rng.choice((0, 2, 2, 4)) if precision > 4 else rng.randint(0, precision)))
+            return Shape(
+                "decimal", (precision, rng.choice((0, 2, 2, 4)) if precision > 4 else rng.randint(0, precision))
+            )
         case 5:
             return FLOAT
         case 6:

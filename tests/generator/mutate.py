@@ -20,8 +20,39 @@ GARBAGE = (
     *("…", "\u2018", "\u201d", "\u2212", "1_000", "0x1F", "1.5.2", "1e999", "99999999999999999999", "9" * 500, "5x"),
 )
 WORDS = (
-    *("from", "where", "select", "join", "on", "using", "group", "by", "having", "limit", "order", "null", "not", "and"),
-    *("or", "case", "end", "cast", "as", "view", "stream", "merge", "all", "time", "in", "is", "like", "between", "top"),
+    *(
+        "from",
+        "where",
+        "select",
+        "join",
+        "on",
+        "using",
+        "group",
+        "by",
+        "having",
+        "limit",
+        "order",
+        "null",
+        "not",
+        "and",
+    ),
+    *(
+        "or",
+        "case",
+        "end",
+        "cast",
+        "as",
+        "view",
+        "stream",
+        "merge",
+        "all",
+        "time",
+        "in",
+        "is",
+        "like",
+        "between",
+        "top",
+    ),
     *("|>", ":=", "=", "<>", "<", "..", ".", ",", ";", "(", ")", "[", "]", "+", "-", "*", "/", "%", "||", "0", "1.5"),
     *("1e3", "'x'", '"y"', "5 s", "true", "`q`", "count()", "sum(1)", "x", "''", "time 'tomorrow'", "-1", "distinct"),
 )
@@ -97,13 +128,24 @@ def change_literal(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
     at = _at(rng, tokens, lambda token: token[0].isdigit() or token[0] in "'\"")
     if at is None:
         return tokens
-    numbers = ("0", "-1", "9223372036854775807", "9223372036854775808", "1e308", "1e400", "0.0000000000000000001", "12.")
+    numbers = (
+        "0",
+        "-1",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1e308",
+        "1e400",
+        "0.0000000000000000001",
+        "12.",
+    )
     texts = ("''", "'''", "'%Y'", "'%Q'", "'('", "'\\'", "null", '""', '"tcp://"', "'" + "x" * 300 + "'", "time '0'")
     return [*tokens[:at], rng.choice((*numbers, *texts, "0 s", "999999999999999 d", "5 parsecs")), *tokens[at + 1 :]]
 
 
 def change_type(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
-    at = _at(rng, tokens, lambda token: token in ("int", "float", "bool", "text", "time", "duration", "decimal", "enum"))
+    at = _at(
+        rng, tokens, lambda token: token in ("int", "float", "bool", "text", "time", "duration", "decimal", "enum")
+    )
     return tokens if at is None else [*tokens[:at], rng.choice(TYPES), *tokens[at + 1 :]]
 
 

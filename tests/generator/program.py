@@ -18,7 +18,7 @@ from tests.generator.relations import Known
 from tests.generator.shapes import Column
 from tests.generator.statements import Declarations
 
-SIZE = 4
+SIZE = 2
 """About as many views as the tests' programs have at most."""
 
 
@@ -31,16 +31,16 @@ class Generated:
 
 def generate(seed: int, size: int = SIZE) -> Generated:
     rng = Random(f"mpl {seed} {size}")
-    known = Known(rng, Names(rng), depth=rng.choice((1, 2, 3)), steps=rng.choice((1, 3, 5)))
+    known = Known(rng, Names(rng), depth=rng.choice((1, 1, 2, 3)), steps=rng.choice((1, 2, 4)))
     declarations = Declarations(known)
-    statements = [declarations.stream() for _ in range(1 + rng.randint(0, 1 + size // 4))]
+    statements = [declarations.stream() for _ in range(rng.choice((1, 2)) + rng.randint(0, size // 4))]
     statements += [declarations.table() for _ in range(rng.choice((0, 0, 1)))]
-    statements += [declarations.function() for _ in range(rng.choice((0, 0, 1, 2)))]
+    statements += [declarations.function() for _ in range(rng.choice((0, 0, 0, 1, 2)))]
     statements += [declarations.view() for _ in range(rng.randint(1, size))]
     deployment = Deployments(rng, known.names)
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         statements += [deployment.broker() for _ in range(rng.randint(1, 3))]
-    subscriptions = [declarations.subscription(deployment.brokers) for _ in range(rng.randint(0, 2))]
+    subscriptions = [declarations.subscription(deployment.brokers) for _ in range(rng.choice((0, 0, 1, 2)))]
     statements += [text for text, _ in subscriptions]
     if deployment.brokers:
         statements += _deployed(rng, deployment, declarations, [name for _, name in subscriptions])
@@ -52,9 +52,7 @@ def generate(seed: int, size: int = SIZE) -> Generated:
     return Generated(seed, text, {name.strip("`"): rows.columns for name, rows in declarations.views.items()})
 
 
-def _deployed(
-    rng: Random, deployment: Deployments, declarations: Declarations, subscriptions: list[str]
-) -> list[str]:
+def _deployed(rng: Random, deployment: Deployments, declarations: Declarations, subscriptions: list[str]) -> list[str]:
     relations = list(declarations.known.relations)
     statements = [deployment.publish(stream) for stream in declarations.streams if rng.random() < 0.5]
     if len(deployment.brokers) > 1:

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from mpl import typed
 from mpl.check import Checked, check
+from mpl.checker import check_program
 from mpl.codes import CODES
 from mpl.diagnostic import Diagnostic, Diagnostics, Severity
 from mpl.formatter import format_source
@@ -52,11 +53,12 @@ def wrong_with_format(text: str) -> str | None:
         formatted = format_source(Source("random.mpl", text))
         if format_source(Source("random.mpl", formatted)) != formatted:
             return "formatting twice is not formatting once"
-        if _parsed(formatted) != _parsed(text):
+        before, after = _parsed(text), _parsed(formatted)
+        if before != after:
             return f"other nodes after formatting:\n{formatted}"
         if _comments(formatted) != _comments(text):
             return f"comments {_comments(text)} became {_comments(formatted)}"
-        if check(Source("random.mpl", formatted)).program != check(Source("random.mpl", text)).program:
+        if check_program(before, Diagnostics()) != check_program(after, Diagnostics()):
             return f"another typed program after formatting:\n{formatted}"
         return None
     except Exception:  # noqa: BLE001

@@ -65,11 +65,10 @@ class Rowwise:
     def new_name(self, taken: set[str]) -> str:
         """Mostly new; sometimes one that another relation has too, so that joins have something to tell apart."""
         if self.rng.random() < 0.3:
-            others = [column.name for rows in self.known.relations.values() for column in rows.columns if not column.qualifier]
-            if others:
-                name = self.rng.choice(others)
-                if name.strip("`") not in taken:
-                    return name
+            columns = self.known.relations[self.rng.choice(list(self.known.relations))].columns
+            name = self.rng.choice(columns).name
+            if name.strip("`") not in taken:
+                return name
         return self.names.column()
 
     # One row in, one row out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from tests.generator.tokens import cut
 
@@ -44,7 +45,7 @@ def _drop_pieces(
 ) -> list[str]:
     """Without every piece between two `ends` that is not needed, from the last to the first."""
     borders = [-1, *(at for at, token in enumerate(tokens) if token == ends)]
-    for one, two in reversed(list(zip(borders, borders[1:], strict=False))):
+    for one, two in reversed(list(pairwise(borders))):
         smaller = try_without(tokens, one + 1, two + 1)
         if smaller is not None:
             tokens = smaller

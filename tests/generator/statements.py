@@ -30,10 +30,7 @@ class Declarations:
         for _ in range(self.rng.randint(0, 3)):
             columns.append(Column(self.known.names.column(), random_shape(self.rng)))
         self.rng.shuffle(columns)
-        return [
-            Column(column.name, column.shape, nullable=self.rng.random() < 0.15)
-            for column in columns
-        ]
+        return [Column(column.name, column.shape, nullable=self.rng.random() < 0.15) for column in columns]
 
     def _declared(self, columns: list[Column]) -> str:
         parts = []
@@ -113,9 +110,7 @@ class Declarations:
         text += f'python "scoring:{name}"' if python else f"= {body.text}"
         if python and parameters and rng.random() < 0.5:
             text += " monotone " + ", ".join(rng.choice(("up", "down")) for _ in parameters)
-        self.known.functions.append(
-            Function(name, tuple((p.shape, p.nullable) for p in parameters), result, nullable)
-        )
+        self.known.functions.append(Function(name, tuple((p.shape, p.nullable) for p in parameters), result, nullable))
         return text
 
     def view(self) -> str:
@@ -141,7 +136,12 @@ class Declarations:
         else:
             target = rng.choice([*self.views, *self.streams])
         options = [f"emit {rng.choice(('changes', 'bounds', 'final', 'as of horizon'))}"]
-        options += [f"every {duration(rng)}", f"within {duration(rng)}", f"snapshot {rng.choice(('on', 'off'))}", "durable"]
+        options += [
+            f"every {duration(rng)}",
+            f"within {duration(rng)}",
+            f"snapshot {rng.choice(('on', 'off'))}",
+            "durable",
+        ]
         if brokers:
             options.append(f"at {rng.choice(brokers)}")
         chosen = rng.sample(options, rng.randint(0, 3))
