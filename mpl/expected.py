@@ -131,15 +131,16 @@ def join_words(items: list[str]) -> str:
 
 
 def found_words(token: Token) -> str:
-    """The token as a phrase: "the name `x`", "`;`", "the end of the program"."""
+    """The token as a phrase: "name `x`", "`;`", "end of the program"."""
+    text = shorten(token.span.text)
     match token.type:
         case "$END":
-            return "`;`" if token.text else "end of the program"
+            return f"`{text}`" if text else "end of the program"
         case "NAME":
-            return f"name `{shorten(token.text.strip('`'))}`"
+            return f"name `{text.strip('`')}`"
         case "INT" | "DECIMAL" | "FLOAT":
-            return f"number `{shorten(token.text)}`"
+            return f"number `{text}`"
         case "TEXT":
-            return f"text {shorten(token.text)}"
+            return f"text {text}"
         case _:
-            return f"`{shorten(token.text)}`"
+            return f"`{text}`"

@@ -87,6 +87,15 @@ def recover(kind: str, span: Span, diagnostics: Diagnostics) -> str | None:
                 help="write `--` before every line of the comment",
             )
             return None
+        case "CURLY_QUOTE":
+            diagnostics.report(
+                WRONG_QUOTES,
+                span,
+                "typographic quotes have no meaning in MPL",
+                "these are curly",
+                help="write a text in straight single quotes: 'like this'",
+            )
+            return "TEXT"
         case "WRONG_SIGN":
             return _wrong_sign(span, diagnostics)
         case "BAD_WORD":
@@ -153,18 +162,9 @@ def _stray(span: Span, diagnostics: Diagnostics) -> str | None:
     character = span.text[0]
     if FORBIDDEN.match(character) or character == "\ufeff":
         return None  # reported by check_characters
-    if character in "\u2018\u2019\u201c\u201d\u00b4":
-        diagnostics.report(
-            WRONG_QUOTES,
-            span,
-            "typographic quotes have no meaning in MPL",
-            "a curly quote",
-            help="write a text in straight single quotes: 'like this'",
-        )
-    else:
-        diagnostics.report(
-            STRAY_CHARACTER, span, f"`{shorten(span.text)}` has no meaning in MPL", "this character is not used"
-        )
+    diagnostics.report(
+        STRAY_CHARACTER, span, f"`{shorten(span.text)}` has no meaning in MPL", "this character is not used"
+    )
     return BAD
 
 

@@ -25,6 +25,7 @@ SAFE_DIGITS = 18
 
 MISTAKES = (
     r"(?P<UNCLOSED_QUOTE>['\"`](?:[^\n;]|;(?![ \t\r]*(?:\n|\Z)))*+)",
+    r"(?P<CURLY_QUOTE>[\u2018\u2019\u201c\u201d\u00b4][^\u2018\u2019\u201c\u201d\u00b4\n;]*+[\u2018\u2019\u201c\u201d\u00b4]?)",
     r"(?P<WRONG_COMMENT>/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*+|\#[^\n]*+)",
     r"(?P<WRONG_SIGN>==+|!=|&&|!|&|=>|=<|\|(?![|>]))",
     r"(?P<BAD_WORD>[0-9]++\.[0-9]\w*+|\w++)",
@@ -58,6 +59,7 @@ class Lexicon:
         patterns += MISTAKES
         patterns.append(f"(?P<SIGN>{'|'.join(re.escape(sign) for sign in longest_first)})")
         patterns.append(r"(?P<BAD>(?P<stray>\S)(?P=stray)*+)")
+        patterns.append(r"(?P<NOTHING>\Z)")  # else blanks at the end would be tried again from each of them
         return Lexicon(re.compile(r"\s*+(?:" + "|".join(patterns) + ")"), keywords, signs)
 
 
@@ -81,7 +83,7 @@ def tokenize(source: Source, lexicon: Lexicon, diagnostics: Diagnostics) -> list
                 check_name(token, diagnostics)
         elif kind == "SIGN":
             token = Token(signs[text], text, Span(source, start, end))
-        elif kind == "COMMENT":
+        elif kind == "COMMENT" or kind == "NOTHING":
             continue
         elif kind == "TEXT" or kind == "STRING" or (kind == "INT" and end - start <= SAFE_DIGITS):
             token = Token(kind, text, Span(source, start, end))

@@ -122,10 +122,8 @@ def wrong_definition(problem: Problem) -> Diagnostic | None:
     if problem.expected == {NAME} and before is not None and before.type in ("EXTEND", "AGGREGATE", "DEFAULT"):
         return None if token.type == END or token.text.lower() in RESERVED else _nameless(token)
     if token.type == "DEFINE" and "EQUAL" in problem.expected:
-        what = "a comparison" if "LESS" in problem.expected else f"a {problem.tokens[problem.start].text.lower()}"
-        return Diagnostic(
-            WRONG_SIGN, token.span, f"{what} is written with `=`", "`:=` defines a column", help="write `=`"
-        )
+        what = "a comparison is written" if "LESS" in problem.expected else "this is declared"
+        return Diagnostic(WRONG_SIGN, token.span, f"{what} with `=`", "`:=` defines a column", help="write `=`")
     return None
 
 

@@ -89,8 +89,9 @@ def _unbalanced(problem: Problem) -> Diagnostic | None:
 def _unexpected(problem: Problem, tables: Tables) -> Diagnostic:
     token = problem.token
     opened = _open_tokens(problem)
+    remedy = _help(problem, tables)
     note = None
-    if opened and PAIRS[opened[-1].type] in problem.expected:
+    if remedy is None and opened and PAIRS[opened[-1].type] in problem.expected:
         note = Note(f"`{WRITTEN[opened[-1].type]}` is still open", opened[-1].span)
     return Diagnostic(
         UNEXPECTED,
@@ -98,7 +99,7 @@ def _unexpected(problem: Problem, tables: Tables) -> Diagnostic:
         f"unexpected {found_words(token)}{_where(problem)}",
         f"expected {expected_words(problem.expected, problem.before, tables.lexicon)}",
         note,
-        _help(problem, tables),
+        remedy,
     )
 
 
