@@ -49,24 +49,22 @@ class Checkpoint:
     @staticmethod
     def from_wire(value: object) -> Checkpoint:
         """What `to_wire` wrote; ValueError otherwise. A damaged checkpoint is the same as none."""
+        if not isinstance(value, dict) or value.get("version") != CHECKPOINT_VERSION:
+            raise ValueError(f"not a checkpoint of version {CHECKPOINT_VERSION}")
+        state, bulk = value.get("state"), value.get("bulk_horizon")
+        if not isinstance(state, dict) or not (bulk is None or isinstance(bulk, int)):
+            raise ValueError("a checkpoint has a state, and perhaps a bulk horizon")
         try:
-            assert isinstance(value, dict)
-            if value["version"] != CHECKPOINT_VERSION:
-                raise ValueError(f"checkpoint version {value['version']!r}, this build reads {CHECKPOINT_VERSION}")
             edges = tuple(
                 EdgeCheckpoint(
                     int(epoch), int(step), LineageCoverage(Coverage.from_wire(part, RANGES_MAX) for part in parts)
                 )
                 for epoch, step, parts in value["edges"]
             )
-            state, bulk = value["state"], value["bulk_horizon"]
-            assert isinstance(state, dict)
-            assert bulk is None or isinstance(bulk, int)
-            return Checkpoint(
-                str(value["component"]), edges, int(value["drop_floor"]), int(value["in_floor"]), state, bulk
-            )
-        except (AssertionError, KeyError, TypeError) as broken:
-            raise ValueError(f"not a checkpoint: {broken!r}") from broken
+            floors = int(value["drop_floor"]), int(value["in_floor"])
+            return Checkpoint(str(value["component"]), edges, *floors, state, bulk)
+        except (KeyError, TypeError, ValueError) as broken:
+            raise ValueError(f"a damaged checkpoint: {broken!r}") from broken
 
 
 def bulk_install(

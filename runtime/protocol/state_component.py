@@ -284,7 +284,7 @@ class StateComponent(StateReceiver):
 
     def _send_snapshot(self, edge: StateOutEdge, question: Curiosity, *, complete: bool) -> None:
         horizon = question.coverage.horizon()
-        slots = self.operator.rows.visible_slots() if complete else self.rows_above(horizon)
+        slots = self.rows_of_complete() if complete else self.rows_above(horizon)
         rows = self._filtered(edge, self.operator.rows.select(slots))
         self._send_state(
             edge,
@@ -292,6 +292,11 @@ class StateComponent(StateReceiver):
                 self.epoch, self.step, self.coverage(), horizon, complete, self.drop_floor, rows, edge.quench_epoch
             ),
         )
+
+    def rows_of_complete(self) -> list[int]:
+        """S5: all rows, tombstones included: the floor speaks only for those that are forgotten, and a receiver that
+        never held the others could not tell its own receivers about them."""
+        return self.operator.rows.slots()
 
     def rows_above(self, horizon: int) -> list[int]:
         """S5: all rows, visible or not, that depend on a tick the receiver may lack."""

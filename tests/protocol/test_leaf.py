@@ -144,3 +144,25 @@ def test_changes_say_which_rows_are_final() -> None:
     net.publish("s", 1, "A", 2)
     net.settle()
     assert net.did("L", Deliver)[-1].final == (True,)
+
+
+def test_a_row_that_vanished_between_two_cuts_is_told_at_the_next() -> None:
+    net = Net(
+        stream("s", 0, 2),
+        stream("t", 1, 2),
+        merge("m", "s", "t"),
+        total("S", "m"),
+        small("W", "S"),
+        leaf("L", "W", emit=Emit.AS_OF_HORIZON),
+    )
+    net.publish("s", 2, "A", 2)
+    net.silence("t", 4)
+    net.settle()
+    assert deliveries(net)[-1] == ("snapshot", [("A", 2)], [True])
+    net.publish("s", 6, "A", 9)
+    net.settle()
+    assert len(deliveries(net)) == 1, "no cut yet, so the tombstone must wait"
+    net.silence("t", 8)
+    net.settle()
+    assert deliveries(net)[1:] == [("changes", [("A", 11)], [False])]
+    assert len(net.state("L").operator.rows) == 0

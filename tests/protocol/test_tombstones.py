@@ -106,6 +106,25 @@ def test_t3_the_floor_is_inherited_with_a_complete_snapshot() -> None:
     assert net.rows("L") == {}
 
 
+def test_s5_a_complete_snapshot_lists_the_tombstones_that_are_still_held() -> None:
+    """W -> X -> L: W has forgotten B (F = 2) but not A; X restarts empty, L still shows A and is above F."""
+    net = Net(stream("s"), total("S", "s"), small("W", "S", tuning=UNQUENCHED), copy("X", "W"), leaf("L", "X"))
+    net.publish("s", 1, "B", 1)
+    net.publish("s", 2, "B", 9)
+    net.publish("s", 3, "A", 1)
+    net.settle()
+    net.acknowledge("X")
+    assert net.state("W").drop_floor == 2
+    assert net.rows("L") == {"A": (1,)}
+    net.publish("s", 4, "A", 9)
+    net.settle(without=lambda mail: mail.edge in ("W>X", "X>L"))
+    net.restart("X")
+    net.settle()
+    assert net.sent("W", Snapshot)[-1].complete
+    net.sync("L")
+    assert net.rows("L") == {}
+
+
 def quenched() -> Net:
     net = Net(stream("s"), total("S", "s"), small("W", "S"), leaf("L", "W"))
     net.publish("s", 1, "A", 2)
