@@ -178,8 +178,9 @@ def column_expr(column: ColumnName) -> ColumnExpr:
     return ColumnExpr(column, span=column.span)
 
 
-def call(function: Name, _opening: Token, arguments: tuple[Expr, ...] | None, close: Token) -> Call:
-    return Call(function, arguments or (), span=cover(function, close))
+def call(function: Name | Token, _opening: Token, arguments: tuple[Expr, ...] | None, close: Token) -> Call:
+    called = name(function) if isinstance(function, Token) else function
+    return Call(called, arguments or (), span=cover(called, close))
 
 
 def expr_list(*parts: Any) -> tuple[Expr, ...]:

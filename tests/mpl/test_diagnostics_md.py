@@ -1,7 +1,7 @@
 """Goal: what users read when something is wrong is exactly what `tests/diagnostics/*.md` shows.
 
-Each file is prose with pairs of fenced blocks: `mpl`, a program called snippet.mpl, and `text`, everything that checking
-it prints. `pytest --update-golden` rewrites the text blocks; read the diff before committing it.
+Each file is prose with pairs of fenced blocks: `mpl`, a program called snippet.mpl, and `text`, everything that
+checking it prints. `pytest --update-golden` rewrites the text blocks; read the diff before committing it.
 """
 
 import re
