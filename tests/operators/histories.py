@@ -78,6 +78,7 @@ class Stage:
     def __init__(self, spec: OperatorSpec, output: Relation, compute: Compute, *senders: Source | Stage) -> None:
         self.spec, self.relation, self.compute, self.senders = spec, output, compute, senders
         self.epoch = 0
+        self._views: dict[tuple[Ticks, ...], View] = {}
         self.restart()
 
     def restart(self) -> None:
@@ -87,7 +88,7 @@ class Stage:
         self.floor = self.in_floor = -1
         self.operator = self._build()
         self.edges = [Edge(sender, [frozenset()] * len(sender.lineages)) for sender in self.senders]
-        self.followed: dict[Row, tuple[Row, bool, int]] = {}
+        self.followed = self._held()
 
     def _build(self) -> Operator:
         operator = self.spec.build(tuple(sender.relation for sender in self.senders), self.relation)
@@ -112,12 +113,16 @@ class Stage:
         return [ticks for edge in self.edges for ticks in edge.coverage]
 
     def view(self, covered: Sequence[Ticks]) -> View:
+        known = self._views.get(tuple(covered))
+        if known is not None:
+            return known
         views, first = [], 0
         for sender in self.senders:
             count = len(sender.lineages)
             views.append(sender.view(covered[first : first + count]))
             first += count
-        return self.compute(*views)
+        made = self._views[tuple(covered)] = self.compute(*views)
+        return made
 
     # Input
 
@@ -186,15 +191,17 @@ class Stage:
 
     # Checks
 
+    def _held(self) -> dict[Row, tuple[Row, bool, int]]:
+        rows = self.operator.rows
+        return {key: (rows.row_at(slot), rows.visible[slot], rows.max_tick[slot]) for key, slot in rows.index.items()}
+
     def check(self, generator: random.Random) -> None:
         rows = self.operator.rows
         width = rows.key_width
         held = {key: rows.row_at(slot)[width:] for key, slot in rows.index.items() if rows.visible[slot]}
         wanted = self.view(self.coverage)
         assert held == wanted, f"I1: {held} instead of {wanted}"
-        assert self.followed == {
-            key: (rows.row_at(slot), rows.visible[slot], rows.max_tick[slot]) for key, slot in rows.index.items()
-        }, "I2: a row changed and was not touched"
+        assert self.followed == self._held(), "I2: a row changed and was not touched"
         limit = horizon(self, self.coverage)
         self._check_receiver(limit, [frozenset()] * len(self.lineages), wanted)
         ticks = sorted({tick for part in self.coverage for tick in part if tick <= limit})

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from hypothesis import strategies as st
+
 from runtime.operators.group_by import GroupBySpec
 from runtime.operators.latest import LatestSpec
 from runtime.operators.match import MatchSpec
 from runtime.operators.select import SelectSpec
 from runtime.operators.totals import SignedSumSpec, SumSpec
-from hypothesis import strategies as st
 from tests.operators.histories import DOM, FINAL, UP, Network, Source, Stage, View, relation
 
 Maker = Callable[[list[Stage], Source, Source], Source | Stage]

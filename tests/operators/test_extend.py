@@ -12,7 +12,7 @@ from runtime.operators.group_by import GroupBySpec
 from runtime.operators.operator import EventOperator, Operator
 from runtime.operators.totals import CountSpec
 from runtime.plan import PlanError
-from tests.operators.histories import EVENTS, FINAL, UP, VERSIONED, Stage, View, relation
+from tests.operators.histories import EVENTS, FINAL, UP, VERSIONED, Source, Stage, View, relation
 from tests.operators.inputs import Maker, allowed, alone, attack, generators, middle, positive, small, totals
 
 
@@ -48,32 +48,15 @@ def test_group_by_a_computed_final_column(make: Maker, versioned: bool, generato
         sums = [row[0] + row[1] for row in rows.values()]
         return {(value,): (sums.count(value),) for value in sums}
 
-    def build(source: Stage) -> Stage:
-        extended = Stage(
-            ExtendSpec((lambda tick, k, g, v, w: k + g,)),
-            relation("wider", 1, (FINAL,) * 5, versioned=versioned),
-            computed,
-            source,
-        )
-        chain.append(extended)
-        spec = GroupBySpec((5,), (CountSpec(),))
-        return Stage(spec, relation("out", 1, (VERSIONED,), versioned=True), compute, extended)
+    def extended(stages: list[Stage], source: Source, other: Source) -> Stage:
+        spec = ExtendSpec((lambda tick, k, g, v, w: k + g,))
+        wider = relation("wider", 1, (FINAL,) * 5, versioned=versioned)
+        stages.append(Stage(spec, wider, computed, make(stages, source, other)))
+        return stages[-1]
 
-    chain: list[Stage] = []
-
-    def make_and_extend(stages: list[Stage], *sources: object) -> Stage:
-        source = make(stages, *sources)  # type: ignore[arg-type]
-        assert isinstance(source, Stage)
-        made = build(source)
-        stages.append(chain[-1])
-        stages.append(made)
-        return made
-
-    def copy_of(source: Stage) -> Stage:
-        spec = ExtendSpec(())
-        return Stage(spec, relation("top", 1, (VERSIONED,), versioned=True), dict, source)
-
-    attack(generator, copy_of, make_and_extend)  # type: ignore[arg-type]
+    spec = GroupBySpec((5,), (CountSpec(),))
+    output = relation("out", 1, (VERSIONED,), versioned=True)
+    attack(generator, lambda source: Stage(spec, output, compute, source), extended)
 
 
 def test_events_stay_events() -> None:
