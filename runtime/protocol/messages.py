@@ -58,8 +58,8 @@ class Knowledge:
 class Snapshot:
     """The sender's state at `to_step` for a receiver that comes from another epoch (S5).
 
-    complete: all rows held, tombstones included, and what is not listed is not visible. Otherwise: all rows, visible or not, with
-    max_tick > horizon, for a receiver that covers everything up to `horizon`.
+    complete: all rows held, tombstones included, and what is not listed is not visible. Otherwise: all rows, visible or
+    not, with max_tick > horizon, for a receiver that covers everything up to `horizon`.
     """
 
     epoch: int
