@@ -1,0 +1,49 @@
+"""The command `smile`: one file per subcommand, listed here.
+
+Exit codes, the same for every subcommand: 0 all is well, 1 the input has errors (or a check failed), 2 the command was
+used wrongly or a file could not be read, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from smile.cli.check import check
+from smile.cli.explain import explain
+from smile.cli.fmt import fmt
+
+app = typer.Typer(
+    name="smile",
+    help="Write subscriptions in MPL, check them, see what they promise.",
+    epilog="Start with: smile check examples/tickets/tickets.mpl",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+)
+
+COMMANDS = (check, fmt, explain)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"smile {version('smile-mpl')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Write subscriptions in MPL, check them, see what they promise."""
+
+
+def main() -> None:
+    """The console script."""
+    app()

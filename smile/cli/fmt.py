@@ -1,0 +1,74 @@
+"""`smile fmt`: the canonical layout."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpl.diagnostic import MplError
+from mpl.formatter import format_source
+from mpl.render import render_all, wants_color
+from mpl.source import Source
+from smile.cli.files import STDIN, fail, read_source
+
+
+def fmt(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="MPL files to rewrite; - formats standard input to output.")
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit code 1 if a file is not in canonical layout.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would change.")] = False,
+) -> None:
+    """Bring MPL files into the canonical layout. Comments stay, and so does the meaning.
+
+    A file with syntax errors is left as it is and its errors are printed.
+    """
+    not_canonical = broken = 0
+    for file in files:
+        source = read_source(file)
+        formatted = _formatted(source)
+        if formatted is None:
+            broken += 1
+            continue
+        changed = formatted != source.text
+        not_canonical += changed
+        if diff and changed:
+            typer.echo(_difference(source, formatted), nl=False)
+        elif check and changed:
+            typer.echo(f"{source.name}: not in canonical layout")
+        elif not (check or diff):
+            _write(file, formatted, changed)
+    if broken or ((check or diff) and not_canonical):
+        raise typer.Exit(1)
+
+
+def _formatted(source: Source) -> str | None:
+    try:
+        return format_source(source)
+    except MplError as error:
+        typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
+        return None
+
+
+def _difference(source: Source, formatted: str) -> str:
+    before, after = source.text.splitlines(keepends=True), formatted.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)"))
+
+
+def _write(file: str, formatted: str, changed: bool) -> None:
+    if file == STDIN:
+        sys.stdout.buffer.write(formatted.encode("utf-8"))
+        return
+    if not changed:
+        return
+    try:
+        Path(file).write_bytes(formatted.encode("utf-8"))
+    except OSError as error:
+        fail(f"cannot write {file}: {error.strerror or error}")
+    typer.echo(f"{file}: formatted")

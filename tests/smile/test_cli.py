@@ -1,0 +1,120 @@
+"""The command line as a user meets it: exit codes, what goes to which stream, files left alone or rewritten."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from smile.cli import app
+
+EXAMPLES = sorted(Path("examples").glob("*/*.mpl"))
+GOOD = "stream S (a int);\nview V = from S |> where a > 1;\n"
+BAD = "stream S (a int);\nview V = from T;\nview W = from S |> where b > 1;\n"
+
+
+def run(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, list(arguments), input=text)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_check_accepts_every_example(example: Path) -> None:
+    result = run("check", str(example))
+    assert result.exit_code == 0, result.stderr
+    assert f"{example}: " in result.stdout
+
+
+def test_check_reports_all_independent_errors_in_source_order() -> None:
+    result = run("check", "-", text=BAD)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    first, second = result.stderr.index("`T`"), result.stderr.index("`b`")
+    assert first < second
+    assert "2 errors" in result.stderr
+
+
+def test_check_json_is_for_editors() -> None:
+    result = run("check", "--json", "-", text=BAD)
+    assert result.exit_code == 1
+    (report,) = json.loads(result.stdout)
+    assert report["ok"] is False
+    assert [(item["line"], item["severity"]) for item in report["diagnostics"]] == [(2, "error"), (3, "error")]
+
+
+def test_strict_counts_warnings_as_errors() -> None:
+    grows = "stream S (a int, k text);\nview V = from S |> aggregate n := count() group by k;\n"
+    assert run("check", "-", text=grows).exit_code == 0
+    assert run("check", "--strict", "-", text=grows).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(None, "cannot read"), (b"view \xff", "line 1 is not UTF-8"), (b"x" * (16 * 2**20 + 1), "larger than")],
+    ids=["missing", "not UTF-8", "huge"],
+)
+def test_unreadable_files_exit_with_2(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    file = tmp_path / "bad.mpl"
+    if content is not None:
+        file.write_bytes(content)
+    result = run("check", str(file))
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_fmt_rewrites_and_then_leaves_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.mpl"
+    file.write_text("STREAM S(a   int);-- note\nview V=from S|>where a>1;\n")
+    assert run("fmt", "--check", str(file)).exit_code == 1
+    assert run("fmt", "--diff", str(file)).exit_code == 1
+    assert "STREAM" in file.read_text()
+    assert run("fmt", str(file)).exit_code == 0
+    formatted = file.read_text()
+    assert "stream S (a int);" in formatted
+    assert "-- note" in formatted
+    assert run("fmt", "--check", str(file)).exit_code == 0
+    assert run("fmt", str(file)).stdout == ""
+    assert file.read_text() == formatted
+
+
+def test_fmt_leaves_a_broken_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "broken.mpl"
+    file.write_text("view V = from;\n")
+    result = run("fmt", str(file))
+    assert result.exit_code == 1
+    assert "error[MPL01" in result.stderr
+    assert file.read_text() == "view V = from;\n"
+
+
+def test_fmt_of_standard_input_goes_to_standard_output() -> None:
+    result = run("fmt", "-", text="STREAM S(a int);")
+    assert (result.exit_code, result.stdout) == (0, "stream S (a int);\n")
+
+
+def test_explain_says_how_the_ticket_view_moves() -> None:
+    result = run("explain", "examples/tickets/tickets.mpl")
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "temporarily invisible -> visible -> permanently invisible" in text
+    assert "total int[0..] rising" in text
+    assert "avail int[..1000] a pair, shown as p - n" in text
+
+
+def test_explain_json_has_the_same_facts() -> None:
+    result = run("explain", "--json", "examples/tickets/tickets.mpl", "Sold")
+    explained = json.loads(result.stdout)
+    assert [view["name"] for view in explained["views"]] == ["Sold"]
+    kinds = {column["name"]: column["kind"] for column in explained["views"][0]["columns"]}
+    assert kinds == {"item_id": "final", "total": "up"}
+
+
+def test_explain_of_an_unknown_view_suggests_one() -> None:
+    result = run("explain", "examples/tickets/tickets.mpl", "Solt")
+    assert result.exit_code == 2
+    assert "did you mean `Sold`?" in result.stderr
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout.startswith("smile ")
+    for command in ("check", "fmt", "explain"):
+        assert run(command, "--help").exit_code == 0
