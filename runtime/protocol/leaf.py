@@ -32,7 +32,8 @@ class Leaf(StateComponent):
         self.delivered_step = 0
         self._must_send_snapshot = True
         self._highest_max_tick = NO_TICK
-        self._awaiting_horizon: list[tuple[int, int]] = []  # (max_tick, slot) of rows not final yet: a heap
+        self._says_when_settled = self.emit_mode is Emit.BOUNDS or self.relation.finality is Finality.HORIZON
+        self._awaiting_horizon: list[tuple[int, int]] = []  # (max_tick, slot) of rows that run ahead of it: a heap
 
     def token(self) -> Token:
         """C7: valid only with the rows of the same moment."""
@@ -45,16 +46,18 @@ class Leaf(StateComponent):
         self._must_send_snapshot = checkpoint is None
         self._highest_max_tick = max(rows.max_tick, default=NO_TICK)
         self._awaiting_horizon = []
-        if self.relation.finality is Finality.HORIZON:
-            for slot in rows.visible_slots():
-                heappush(self._awaiting_horizon, (rows.max_tick[slot], slot))
+        if checkpoint is not None:  # what was settled then has been told
+            horizon = min(edge.coverage.horizon() for edge in checkpoint.edges)
+            ahead = [s for s in rows.visible_slots() if max(rows.max_tick[s], checkpoint.in_floor) > horizon]
+            self._await_horizon(ahead)
 
     def _stepped(self, touched: list[int]) -> None:
         max_tick = self.operator.rows.max_tick
         self._highest_max_tick = max([self._highest_max_tick, *(max_tick[slot] for slot in touched)])
         match self.emit_mode:
             case Emit.CHANGES | Emit.BOUNDS:
-                self._deliver(touched)
+                self._await_horizon(touched)
+                self._deliver(list(dict.fromkeys([*touched, *self._now_settled()])))
             case Emit.FINAL:
                 self._deliver_final(touched)
             case Emit.AS_OF_HORIZON:
@@ -66,7 +69,7 @@ class Leaf(StateComponent):
         return max(self._highest_max_tick, self.in_floor) <= self.horizon()
 
     def _deliver(self, touched: list[int]) -> None:
-        """Everything that changed since the last delivery. Without a changed row nothing is said but in cuts."""
+        """Everything that changed since the last delivery. An empty cut is news too: its horizon has moved."""
         rows = self.operator.rows
         kind: Literal["snapshot", "changes"] = "changes"
         slots = touched
@@ -74,7 +77,7 @@ class Leaf(StateComponent):
             kind, slots = "snapshot", rows.visible_slots()
         self._must_send_snapshot = False
         self.delivered_step = self.step
-        if slots or kind == "snapshot" or self.emit_mode is not Emit.CHANGES:
+        if slots or kind == "snapshot" or self.emit_mode is Emit.AS_OF_HORIZON:
             self._hand_over(kind, slots)
 
     def _deliver_final(self, touched: list[int]) -> None:
@@ -84,17 +87,23 @@ class Leaf(StateComponent):
         if self.relation.finality is Finality.VISIBLE:
             slots = [slot for slot in touched if rows.visible[slot]]
         elif self.relation.finality is Finality.HORIZON:
-            for slot in touched:
-                if rows.visible[slot]:
-                    heappush(self._awaiting_horizon, (rows.max_tick[slot], slot))
-            slots = self._now_final()
+            self._await_horizon(touched)
+            slots = self._now_settled()
         kind: Literal["snapshot", "changes"] = "snapshot" if self._must_send_snapshot else "changes"
         self.delivered_step = self.step
         if slots or self._must_send_snapshot:
             self._must_send_snapshot = False
             self._hand_over(kind, slots)
 
-    def _now_final(self) -> list[int]:
+    def _await_horizon(self, slots: list[int]) -> None:
+        """These rows get exact, or final, when the horizon reaches them: that is news, though no value changes."""
+        rows = self.operator.rows
+        if self._says_when_settled:
+            for slot in slots:
+                if rows.visible[slot]:
+                    heappush(self._awaiting_horizon, (rows.max_tick[slot], slot))
+
+    def _now_settled(self) -> list[int]:
         """Rows whose last max_tick the horizon has reached; entries that a later touch has replaced do not count."""
         rows, horizon = self.operator.rows, self.horizon()
         found: dict[int, None] = {}

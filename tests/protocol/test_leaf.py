@@ -95,6 +95,9 @@ def test_bounds_are_as_of_the_horizon() -> None:
     assert (last.horizon, last.rows.rows()) == (2, [("B", 301)])
     assert (last.low, last.high) == ((("B", 101),), (("B", 301),))
     net.silence("t", 9)
+    net.settle()
+    last = net.did("L", Deliver)[-1]
+    assert (last.horizon, last.low, last.high) == (6, (("B", 301),), (("B", 301),)), "settled: told, though unchanged"
     net.publish("t", 11, "B", 1)
     net.silence("s", 30)
     net.settle()
@@ -137,6 +140,26 @@ def test_final_at_the_horizon_waits_for_it() -> None:
     net.silence("t", 4)
     net.settle()
     assert [rows for _, rows, _ in deliveries(net)][1:] == [[("A", 2)]]
+    kept = net.checkpoint("L")
+    net.done["L"].clear()
+    net.restart("L", kept)
+    net.publish("s", 6, "B", 1)
+    net.settle()
+    net.silence("t", 6)
+    net.settle()
+    assert [rows for _, rows, _ in deliveries(net)] == [[("B", 1)]], "what was final before is not told again"
+
+
+def test_changes_tell_when_a_row_becomes_final() -> None:
+    net = Net(
+        stream("s", 0, 2), stream("t", 1, 2), merge("m", "s", "t"), total("S", "m"), leaf("L", "S", relation=FIRSTS)
+    )
+    net.publish("s", 2, "A", 2)
+    net.settle()
+    net.silence("t", 4)
+    net.settle()
+    told = [(d.rows.rows(), d.final) for d in net.did("L", Deliver)]
+    assert told == [([("A", 2)], (False,)), ([("A", 2)], (True,))]
 
 
 def test_changes_say_which_rows_are_final() -> None:
