@@ -56,7 +56,7 @@ class _Checker:
         self.relations.update(dict.fromkeys(declared.views))
         views = self._views(declared.views, streams)
         deployment = self._deployment(declared)
-        subscriptions = self._subscriptions(declared, views, deployment)
+        subscriptions = self._subscriptions(declared, deployment)
         return typed.TypedProgram(
             streams,
             tables,
@@ -238,18 +238,13 @@ class _Checker:
                     pass
         return checker
 
-    def _subscriptions(
-        self, declared: _Declared, views: Mapping[str, typed.View], deployment: DeploymentChecker
-    ) -> dict[str, typed.Subscription]:
+    def _subscriptions(self, declared: _Declared, deployment: DeploymentChecker) -> dict[str, typed.Subscription]:
         checked: dict[str, typed.Subscription] = {}
         for name, decl in declared.subscriptions.items():
             known = self._target_known(decl)
             subscription = _subscription(decl, deployment, self.diagnostics)
-            if (
-                known
-                and subscription is not None
-                and (subscription.view in views or subscription.view in declared.streams)
-            ):
+            # What a broken view offers is unknown, so its subscriptions are left out with it.
+            if known and subscription is not None and self.relations[subscription.view] is not None:
                 checked[name] = subscription
         return checked
 
@@ -316,8 +311,10 @@ def _subscription(
                 failed |= not deployment.broker(option.broker)
                 subscription = replace(subscription, broker=option.broker.text)
             case nodes.EveryOption():
+                failed |= not deployment.positive(option.duration)
                 subscription = replace(subscription, every_us=option.duration.microseconds)
             case nodes.WithinOption():
+                failed |= not deployment.positive(option.duration)
                 subscription = replace(subscription, within_us=option.duration.microseconds)
             case nodes.SnapshotOption():
                 subscription = replace(subscription, snapshot=option.on)

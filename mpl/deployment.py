@@ -71,6 +71,7 @@ class DeploymentChecker:
         self.diagnostics = diagnostics
         self.result = Deployment()
         self._homes: dict[str, Span] = {}
+        self._said: dict[tuple[str, str | None], Span] = {}
 
     def broker(self, name: nodes.Name) -> bool:
         if name.text in self.brokers:
@@ -81,6 +82,14 @@ class DeploymentChecker:
             f"there is no broker called `{name.text}`",
             "not declared",
             help=did_you_mean(name.text, self.brokers) or f'declare it: `broker {name.text} at "tcp://host:port";`',
+        )
+        return False
+
+    def positive(self, duration: nodes.DurationLiteral | None) -> bool:
+        if duration is None or duration.amount > 0:
+            return True
+        self.diagnostics.report(
+            deployment.BAD_QUANTITY, duration.span, "this duration must be longer than nothing", "must be above 0"
         )
         return False
 
@@ -111,6 +120,11 @@ class DeploymentChecker:
             failed = True
             self.diagnostics.report(
                 deployment.BAD_QUANTITY, decl.span, f"a link loses 0% to 100%, not {decl.loss}%", "out of range"
+            )
+        if decl.bandwidth is not None and decl.bandwidth[0] == 0:
+            failed = True
+            self.diagnostics.report(
+                deployment.BAD_QUANTITY, decl.span, "a link without bandwidth carries nothing", "must be above 0"
             )
         if failed:
             return
@@ -162,7 +176,8 @@ class DeploymentChecker:
     def protect(self, decl: nodes.ProtectDecl) -> None:
         known = [decl.relation is None or self._subject(decl.relation, self.relations, "view, stream or table")]
         known.append(decl.broker is None or self.broker(decl.broker))
-        if all(known):
+        known.append(self.positive(decl.duration))
+        if all(known) and not self._said_already("protect", decl.relation, decl.span):
             self.result.protections.append(
                 typed.Protection(
                     decl.relation.text if decl.relation else None,
@@ -173,22 +188,44 @@ class DeploymentChecker:
                 )
             )
 
+    def _said_already(self, word: str, relation: nodes.Name | None, span: Span) -> bool:
+        """Reports a statement that another one of its kind has made already; True if it has."""
+        first = self._said.setdefault((word, relation.text if relation else None), span)
+        if first is span:
+            return False
+        subject = f"`{relation.text}`" if relation else "`all`"
+        self.diagnostics.report(
+            deployment.SAID_TWICE,
+            span,
+            f"`{word}` is said twice of {subject}",
+            "the second time",
+            note=Note("the first one is here", first),
+            help="keep one of them",
+        )
+        return True
+
     def tune(self, decl: nodes.TuneDecl) -> None:
         failed = decl.relation is not None and not self._subject(decl.relation, self.relations, "view, stream or table")
         seen: dict[type[nodes.Node], Span] = {}
         gap = idle = checkpoint = liveness = quench = None
         for option in decl.options:
-            failed |= report_repeated(seen, option, _TUNE_WORDS[type(option)], self.diagnostics)
+            word = _TUNE_WORDS[type(option)]
+            failed |= report_repeated(seen, option, word, self.diagnostics) or self._said_already(
+                word, decl.relation, option.span
+            )
             match option:
                 case nodes.TuneGap():
+                    failed |= not self.positive(option.duration)
                     gap = option.duration.microseconds
                 case nodes.TuneIdle():
+                    failed |= not self.positive(option.duration)
                     idle = option.duration.microseconds
                 case nodes.TuneLiveness():
                     liveness = option.mode
                 case nodes.TuneQuench():
                     quench = option.on
                 case nodes.TuneCheckpoint():
+                    failed |= not self.positive(option.every)
                     checkpoint = option.every.microseconds
         if not failed:
             relation = decl.relation.text if decl.relation else None

@@ -8,6 +8,7 @@ BAD_QUANTITY = Code("MPL0603", Severity.ERROR, "a quantity is out of range")
 PLACED_TWICE = Code("MPL0604", Severity.ERROR, "two placements contradict each other")
 UNKNOWN_SUBJECT = Code("MPL0605", Severity.ERROR, "nothing of this kind has this name")
 BAD_ADDRESS = Code("MPL0606", Severity.ERROR, "a broker's address cannot be used")
+SAID_TWICE = Code("MPL0607", Severity.ERROR, "two statements say different things about one relation")
 
 CODES: tuple[Code, ...] = (
     UNKNOWN_BROKER,
@@ -16,4 +17,5 @@ CODES: tuple[Code, ...] = (
     PLACED_TWICE,
     UNKNOWN_SUBJECT,
     BAD_ADDRESS,
+    SAID_TWICE,
 )

@@ -190,6 +190,10 @@ def _join_keys(
     if side == "inner":
         equalities = tuple(((one,), where[other]) for one, other in condition.equal if where[other] != one)
     right_key = right_sets[0] if right_sets else ()
+    if side != "full":
+        # A `using` column of the right's key is the left's own, so the left's key decides it.
+        border = len(left.columns)
+        equalities += tuple((left.key, position) for position in right_key if position < border)
     return minimal((*left.key, *right_key), (*determined, *equalities)), (), determined
 
 

@@ -177,8 +177,8 @@ def check_window(current: Current, operator: nodes.Window, context: Context) -> 
         )
     failed |= _report_bad_durations(operator, context)
     taken = set(current.scope.names)
-    for name in ("wstart", "wend"):
-        failed |= report_taken(nodes.Name(name, span=operator.span), taken, context, "window")
+    names_added = (nodes.Name(name, span=operator.span) for name in ("wstart", "wend"))
+    failed |= any(report_taken(name, taken, context, "window") for name in names_added)
     if failed or time is None or per is None:
         return None
     return _windowed(current, operator, time, per)

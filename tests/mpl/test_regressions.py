@@ -1,0 +1,46 @@
+"""Goal: what random programs once found stays found. Each test is a mistake that was in the checker, made small."""
+
+from tests.generator.properties import wrong_with_any
+from tests.mpl.shown import errors, view
+
+TWO = "stream A (x int, t time); stream B (x int, t time); "
+
+
+def test_the_alias_of_a_view_means_its_plain_column_whatever_the_order() -> None:
+    joined = "view W = from A |> join B as b on A.x = b.x |> project b.t, t, b.x, x;"
+    program = TWO + joined + "view V = from W as w |> extend copy := w.t - b.t |> project w.t, copy;"
+    assert view(program) == "t time, copy duration, ~tick, ~tick; key ~tick, ~tick"
+
+
+def test_a_dotted_column_does_not_take_the_name_of_another() -> None:
+    """`b.t` of W, read as c, would be `c.t`, which already means W's own `t`."""
+    joined = "view W = from A |> join B as b on A.x = b.x;"
+    assert errors(TWO + joined + "view V = from W |> join W as c on W.x = c.x;") == ["MPL0412"]
+    assert errors(TWO + joined + "view V = from W |> join W as c using t, x;") == ["MPL0412"]
+
+
+def test_a_hidden_tick_does_not_take_a_name() -> None:
+    assert errors("stream S (a int, b int) tick n; view V = from S |> project a |> rename a as n;") == []
+
+
+def test_a_stream_is_merged_once() -> None:
+    declared = TWO + "view Half = from A |> where x > 1; view Both = merge A, B;"
+    assert errors(declared + "view V = merge A, Half;") == ["MPL0404"]
+    assert errors(declared + "view V = merge Both, Half;") == ["MPL0404"]
+
+
+def test_phases_of_different_counts_may_overlap() -> None:
+    declared = """stream A (x int) tick n phase 0 of 2; stream B (x int) tick n phase 2 of 4;
+    stream C (x int) tick n phase 1 of 4; stream D (x int) tick n phase 5 of 6;"""
+    assert errors(declared + "view V = merge A, B;") == ["MPL0404"]
+    assert errors(declared + "view V = merge C, D;") == ["MPL0404"]
+    assert errors(declared + "view V = merge A, C;") == []
+
+
+def test_a_second_window_is_one_mistake() -> None:
+    program = TWO + "view V = from A |> window tumble(t, 1 s) |> window tumble(t, 1 s);"
+    assert errors(program) == ["MPL0204"]
+
+
+def test_mod_of_what_cannot_be_divided() -> None:
+    assert wrong_with_any("function f(a int) returns int = mod(a, 'x');") is None
