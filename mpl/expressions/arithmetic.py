@@ -9,7 +9,7 @@ from mpl.arithmetic import is_number
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics
 from mpl.expressions.build import apply, constant, error, is_error
-from mpl.expressions.calls import call_library
+from mpl.expressions.calls import call_library, report_problem
 from mpl.expressions.conversions import repair
 from mpl.functions import BY_NAME
 from mpl.source import Span
@@ -24,7 +24,13 @@ FUNCTIONS: dict[str, str] = {
     "%": "modulo",
     "||": "concat",
 }
-_VERBS = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "take the remainder of", "||": "join"}
+_REFUSALS = {
+    "+": "cannot add {left} and {right}",
+    "-": "cannot subtract {right} from {left}",
+    "*": "cannot multiply {left} by {right}",
+    "/": "cannot divide {left} by {right}",
+    "%": "cannot take {left} modulo {right}",
+}
 
 
 def check_arithmetic(node: nodes.Arithmetic, first: Expr, operands: Sequence[Expr], diagnostics: Diagnostics) -> Expr:
@@ -59,15 +65,18 @@ def binary(symbol: str, left: Expr, right: Expr, span: Span, diagnostics: Diagno
             )
             return error(span)
     function = FUNCTIONS[symbol]
-    result = BY_NAME[function].result((left, right))
+    spec = BY_NAME[function]
+    result = spec.result((left, right))
     if result is None:
         diagnostics.report(
             codes.OPERAND_TYPE,
             span,
-            f"cannot {_VERBS[symbol]} {left.type} and {right.type}",
+            _REFUSALS[symbol].format(left=left.type, right=right.type),
             f"{left.type} {symbol} {right.type}",
             help=_help(symbol, left, right),
         )
+        return error(span)
+    if spec.problem is not None and report_problem(spec, (left, right), symbol, diagnostics):
         return error(span)
     return apply(function, (left, right), span, diagnostics, result)
 

@@ -17,7 +17,7 @@ from mpl.types import OPEN, BoolType, Bounds, ErrorType, Type, Value
 
 ERROR = ErrorType()
 
-_HELP = {
+FAILURE_HELP = {
     Failure.DIVISION_BY_ZERO: "write `nullif(divisor, 0)` for a divisor that may be 0: the result is null then",
     Failure.OVERFLOW: "numbers never wrap; compute with smaller ones, or with float where digits do not matter",
 }
@@ -86,6 +86,6 @@ def fold(node: Apply, diagnostics: Diagnostics | None) -> Expr:
             node.span,
             f"this fails for every row: {failure.message}",
             "has no value",
-            help=_HELP.get(failure.code),
+            help=FAILURE_HELP.get(failure.code),
         )
         return error(node.span)

@@ -6,7 +6,7 @@ from mpl import nodes
 from mpl.arithmetic import as_decimal, unify
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics, Note, did_you_mean
-from mpl.expressions.build import apply, error, is_error
+from mpl.expressions.build import FAILURE_HELP, apply, error, is_error
 from mpl.expressions.comparisons import align
 from mpl.expressions.conversions import assign, can_convert, convert, repair
 from mpl.expressions.inlining import substitute
@@ -107,17 +107,29 @@ def call_library(
     ]
     if not all(fine):
         return error(span)
-    problem = spec.problem(arguments) if spec.problem else None
-    if problem is not None:
-        diagnostics.report(
-            codes.CONSTANT_FAILS, arguments[-1].span, f"`{name}` fails for every row: {problem}", "not possible"
-        )
+    if report_problem(spec, arguments, name, diagnostics):
         return error(span)
     if spec.common:
         return _apply_common(spec, arguments, span, diagnostics, name)
     if spec.name == "nullif":
         arguments = align(arguments[0], arguments[1], span, diagnostics, ordered=False)
     return apply(spec.name, arguments, span, diagnostics)
+
+
+def report_problem(spec: FunctionSpec, arguments: tuple[Expr, ...], name: str, diagnostics: Diagnostics) -> bool:
+    """Whether these arguments, fine one by one, fail for every row; the last one is to blame."""
+    problem = spec.problem(arguments) if spec.problem else None
+    if problem is None:
+        return False
+    failure, message = problem
+    diagnostics.report(
+        codes.CONSTANT_FAILS,
+        arguments[-1].span,
+        f"`{name}` fails for every row: {message}",
+        "not possible",
+        help=FAILURE_HELP.get(failure),
+    )
+    return True
 
 
 def _check_count(

@@ -15,7 +15,7 @@ from mpl.expressions.build import apply, constant, error, is_error
 from mpl.expressions.calls import call_library, check_call, common_type
 from mpl.expressions.comparisons import SYMBOLS, align
 from mpl.expressions.conditions import warn_if_constant
-from mpl.expressions.conversions import can_convert, convert, repair
+from mpl.expressions.conversions import can_convert, convert, repair, shown_operand
 from mpl.expressions.literals import LITERALS, literal
 from mpl.expressions.table import DeclaredFunction, FunctionTable
 from mpl.expressions.walk import measure
@@ -214,9 +214,12 @@ class _Checker:
         )
 
     def _compare(self, node: nodes.Compare) -> Expr:
-        function = SYMBOLS[node.op]
+        left, right = self.check(node.left), self.check(node.right)
+        function = SYMBOLS.get(node.op)
+        if function is None:
+            return error(node.span)  # the parser has reported `==` and gone on
         ordered = function not in ("equal", "unequal")
-        operands = align(self.check(node.left), self.check(node.right), node.span, self.diagnostics, ordered=ordered)
+        operands = align(left, right, node.span, self.diagnostics, ordered=ordered)
         return apply(function, operands, node.span, self.diagnostics)
 
     def _in_list(self, node: nodes.InList) -> Expr:
@@ -276,9 +279,9 @@ class _Checker:
     def _report_cast(self, node: nodes.Cast, operand: Expr, target: Type) -> None:
         remedy = repair(operand, target)
         if isinstance(operand.type, DurationType):
-            remedy = f"`{node.operand.span.text} / 1 s` is a number"
+            remedy = f"`{shown_operand(operand)} / 1 s` is a number"
         elif isinstance(target, BoolType):
-            remedy = f"compare it: `{node.operand.span.text} <> 0`"
+            remedy = f"compare it: `{shown_operand(operand)} <> 0`"
         self.diagnostics.report(
             codes.CAST_IMPOSSIBLE,
             node.span,

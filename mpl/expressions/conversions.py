@@ -7,6 +7,8 @@ text to a longer type. A number that does not fit before the point is an overflo
 
 from __future__ import annotations
 
+import re
+
 from mpl.arithmetic import is_number, text_length_max, unify
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics, did_you_mean
@@ -29,7 +31,7 @@ from mpl.types import (
     Type,
 )
 
-__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "unify"]
+__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "shown_operand", "unify"]
 
 
 def can_convert(expr: Expr, type: Type) -> bool:
@@ -110,9 +112,8 @@ def repair(expr: Expr, wanted: Type) -> str | None:
     """A help line: how to write this value so that it has the wanted type."""
     if isinstance(expr, Const) and isinstance(expr.value, str) and isinstance(expr.type, TextType):
         return _repair_text(expr.value, wanted)
-    written = expr.span.text
-    if "\n" in written or len(written) > 60:
-        written = "..."
+    written = shown_operand(expr)
+    bare = written if written == "..." else expr.span.text
     if isinstance(expr.type, IntType) and isinstance(wanted, DurationType):
         return f"a duration has a unit: `{written} s`" if isinstance(expr, Const) else f"write `{written} * 1 s`"
     if isinstance(expr.type, DurationType) and is_number(wanted):
@@ -121,7 +122,15 @@ def repair(expr: Expr, wanted: Type) -> str | None:
         return f"`time '1970-01-01' + {written} * 1 s` if it counts seconds"
     if isinstance(expr.type, TimeType) and is_number(wanted):
         return f"`epoch({written})` is the number of seconds since 1970"
-    return f"write `cast({written} as {wanted})`" if can_cast(expr.type, wanted) else None
+    return f"write `cast({bare} as {wanted})`" if can_cast(expr.type, wanted) else None
+
+
+def shown_operand(expr: Expr) -> str:
+    """An expression as written, for a help line that puts it next to an operator."""
+    written = expr.span.text
+    if "\n" in written or len(written) > 60:
+        return "..."
+    return written if re.fullmatch(r"[\w.]+", written) else f"({written})"
 
 
 def _repair_text(text: str, wanted: Type) -> str | None:

@@ -33,7 +33,7 @@ from mpl.functions.spec import (
     same_as_first,
 )
 from mpl.scaled import Number, checked, remainder, rescale, scale_of, to_float
-from mpl.typed import Expr
+from mpl.typed import Const, Expr
 from mpl.types import BoolType, Bounds, FloatType, Type, Value
 
 BOOL = BoolType()
@@ -88,6 +88,13 @@ def _modulo(call: Signature, a: Number, b: Number) -> Value:
     return checked(remainder(int(left), int(right)), call.result)
 
 
+def _zero_problem(arguments: tuple[Expr, ...]) -> tuple[Failure, str] | None:
+    divisor = arguments[1]
+    if isinstance(divisor, Const) and divisor.value == 0:
+        return Failure.DIVISION_BY_ZERO, "division by zero"
+    return None
+
+
 def _negate(call: Signature, a: Number) -> Value:
     return checked(-a, call.result)
 
@@ -119,6 +126,7 @@ def _binary(
         nulls=Nulls.PROPAGATE,
         monotone=monotone,
         directions=_SIGN_RULES.get(operation),
+        problem=_zero_problem if operation in ("divide", "modulo") else None,
         bounds=bounds,
         evaluate=evaluate,
         summary=summary,

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Literal
 
 from mpl.arithmetic import is_number, is_ordered, unify
+from mpl.failures import Failure
 from mpl.typed import Expr
 from mpl.types import (
     OPEN,
@@ -135,7 +136,7 @@ class FunctionSpec:
     lazy: bool = False
     deterministic: bool = True
     bounds: Callable[[tuple[Expr, ...], Type], Bounds] | None = None
-    problem: Callable[[tuple[Expr, ...]], str | None] | None = None
+    problem: Callable[[tuple[Expr, ...]], tuple[Failure, str] | None] | None = None
     directions: Callable[[tuple[Expr, ...], Type], tuple[Direction, ...]] | None = None
     nullable: Callable[[tuple[Expr, ...]], bool] | None = None
 

@@ -75,7 +75,7 @@ def _pattern_problem(pattern: Value) -> str | None:
     return None
 
 
-def _group_problem(arguments: tuple[Expr, ...]) -> str | None:
+def _group_problem(arguments: tuple[Expr, ...]) -> tuple[Failure, str] | None:
     """What is wrong with the group number of a `regexp_extract` whose pattern is fine, or None."""
     pattern, group = arguments[1], arguments[2]
     assert isinstance(pattern, Const)
@@ -85,7 +85,8 @@ def _group_problem(arguments: tuple[Expr, ...]) -> str | None:
     groups = compile_pattern(pattern.value).groups
     if 0 <= group.value <= groups:
         return None
-    return f"the pattern has {groups} group{'' if groups == 1 else 's'}, so the number goes from 0 to {groups}"
+    plural = "" if groups == 1 else "s"
+    return Failure.ARGUMENT, f"the pattern has {groups} group{plural}, so the number goes from 0 to {groups}"
 
 
 _S = Parameter("s", Kind.TEXT)

@@ -164,6 +164,8 @@ def test_constants_are_folded_and_known() -> None:
         ("parse_time(s, '%H')", ["MPL0314"]),
         ("s like 'a\\'", ["MPL0314"]),
         ("1 / 0", ["MPL0315"]),
+        ("i / (5 - 5)", ["MPL0315"]),
+        ("mod(i, 0)", ["MPL0315"]),
         ("i + 9223372036854775807 * 2", ["MPL0315"]),
         ("cast('x' as int)", ["MPL0315"]),
         ("substring(s, 0)", ["MPL0315"]),
@@ -270,6 +272,16 @@ def test_mpl_functions_are_put_in_place() -> None:
     assert checked.value(0, 5, *[None] * 9) == 24
     assert checked.typed.bounds == Bounds(4, 4004)
     assert written("four(3)", COLUMNS, functions).typed == written("12", COLUMNS).typed
+
+
+def test_types_of_a_body_do_not_depend_on_the_call() -> None:
+    functions = (
+        "function f(x int) returns decimal(18,3) = x * 1.50; function g(x int) returns int = cast(x / 2.0 as int);"
+    )
+    assert written("f(3)", COLUMNS, functions).typed.type == DecimalType(18, 3)
+    assert written("f(3)", COLUMNS, functions).value() == 4500
+    assert written("g(q)", COLUMNS, functions).typed.type == IntType()
+    assert written("g(5)", COLUMNS, functions).value() == 3
 
 
 def test_functions_may_be_declared_in_any_order() -> None:
