@@ -102,9 +102,11 @@ def _paths_of_kind(column: ColumnKnowledge) -> tuple[Path, Path]:
     return paths
 
 
-def condition_fact(when_true: Path, when_false: Path, facts: tuple[Fact, ...], cause: Cause) -> Fact:
+def condition_fact(
+    when_true: Path, when_false: Path, facts: tuple[Fact, ...], cause: Cause, nulls: Nulls | None = None
+) -> Fact:
     """The fact of a condition, whose kind as a column follows from its two paths."""
-    nulls = combined_nulls(facts)
+    nulls = combined_nulls(facts) if nulls is None else nulls
     movers = movers_of(facts)
     reason = f"follows {quoted(movers)}" if movers else "computed from what is known with the row"
     if when_true is Path.FIXED and when_false is Path.FIXED:

@@ -46,10 +46,10 @@ def derive_finality(
     stable = [position for position, column in enumerate(columns) if column.is_stable]
     usable = within(closings, stable)
     if usable:
-        return Finality(FinalWhen.CLOSED, f"once {usable[0].words}")
+        # A row that is shown has been seen, so a closing that waits for just that asks for the least.
+        return Finality(FinalWhen.CLOSED, f"once {usable[-1].words}")
     if path.stays and all(_settles_when_known(columns[position]) for position in moving):
-        names = _names(schema, moving)
-        return Finality(FinalWhen.MATCHED, f"once {names} {'is' if len(moving) == 1 else 'are'} known")
+        return Finality(FinalWhen.MATCHED, f"once {_names(schema, moving)} has been filled in")
     if path.stays and all(_can_saturate(schema, columns, position) for position in moving):
         return Finality(FinalWhen.SATURATED, f"only if {_names(schema, moving)} reaches the end of its range")
     return Finality(FinalWhen.NEVER, f"never: {_why_never(schema, columns, moving)}")

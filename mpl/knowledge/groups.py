@@ -9,7 +9,7 @@ from mpl.knowledge.aggregates import aggregate_column
 from mpl.knowledge.closing import Closing, moved, within
 from mpl.knowledge.expressions import infer
 from mpl.knowledge.fact import first_cause, movers_of, quoted
-from mpl.knowledge.kind import Cause, ColumnKnowledge, dominated, falling, final, rising, versioned
+from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, dominated, falling, final, rising, versioned
 from mpl.knowledge.knowledge import Knowledge, Session, Visibility, relation_knowledge
 from mpl.knowledge.path import Path, both
 from mpl.knowledge.rows import kept_columns
@@ -217,7 +217,9 @@ def _taken_column(node: typed.LatestNode, position: int, column: ColumnKnowledge
         if node.which == "latest":
             return rising("later rows replace earlier ones")
         return falling("earlier rows replace later ones")
-    return dominated(node.which, f"the value of the {node.which} row so far", column.nulls)
+    # The row that takes over may have null here.
+    nulls = Nulls.NEVER if column.nulls is Nulls.NEVER else Nulls.MIXED
+    return dominated(node.which, f"the value of the {node.which} row so far", nulls)
 
 
 def _order_is_certain(node: typed.LatestNode, source: Knowledge) -> bool:

@@ -70,8 +70,8 @@ def _visibility(path: Path, reason: str, pairing: Pairing, span_cause: Cause) ->
     return Visibility(path, reason, next((c for c in sides if c is not None), None) or pairing.cause or span_cause)
 
 
-def _pair_identity(node: typed.JoinNode, pairing: Pairing) -> bool:
-    """Does a key of the result always mean the same two rows?"""
+def _pair_identity(node: typed.JoinNode, pairing: Pairing) -> tuple[bool, bool]:
+    """Does a key of the result always mean the same left row, and the same right row?"""
     border = len(pairing.left.known.columns)
     back = {position: right for right, position in _positions(node, pairing).items()}
     key = node.schema.key
@@ -81,7 +81,7 @@ def _pair_identity(node: typed.JoinNode, pairing: Pairing) -> bool:
         for _ in range(2):
             right = fixed_columns(pairing.right, right | _carried(pairing.left, pairing.right, left))
             left = fixed_columns(pairing.left, left | _carried(pairing.right, pairing.left, right))
-    return left.issuperset(pairing.left.schema.key) and right.issuperset(pairing.right.schema.key)
+    return left.issuperset(pairing.left.schema.key), right.issuperset(pairing.right.schema.key)
 
 
 def _positions(node: typed.JoinNode, pairing: Pairing) -> dict[int, int]:
@@ -108,10 +108,12 @@ def _inner(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledg
     columns = (*left.columns, *(right.columns[position] for position in node.right_kept))
     changes = Cause(node.span, _PARTNER_CHANGES, "join on the key of the other side")
     path = both((left.path, right.path, pairing.match))
-    if not _pair_identity(node, pairing):
-        key = set(node.schema.key)
+    same = _pair_identity(node, pairing)
+    if not all(same):
+        key, border = set(node.schema.key), len(left.columns)
         columns = tuple(
-            final("part of the key") if position in key else versioned(changes) for position in range(len(columns))
+            column if same[position >= border] else final("part of the key") if position in key else versioned(changes)
+            for position, column in enumerate(columns)
         )
         return columns, _visibility(Path.VERSIONED, "shown while both rows are there", pairing, changes)
     return columns, _visibility(path, "shown while both rows are there and match", pairing, changes)
@@ -196,11 +198,11 @@ def _filled(
 def _from_default(
     column: ColumnKnowledge, declared: typed.Column, default: typed.Const, node: typed.JoinNode
 ) -> ColumnKnowledge:
-    if column.kind is Kind.VERSIONED:
-        return column
     if default.value is None:
         nulls = Nulls.MIXED if column.nulls is Nulls.MIXED else Nulls.UNTIL_KNOWN
         return replace(column, nulls=nulls, reason=f"null until a partner comes; then: {column.reason}")
+    if column.kind is Kind.VERSIONED:
+        return column
     if column.nulls is Nulls.NEVER and column.kind in (Kind.FINAL, Kind.UP, Kind.DOWN):
         motion = combine((column.motion, _step_from(default, declared)))
         if motion.has_direction:
@@ -241,16 +243,18 @@ def _join_closings(node: typed.JoinNode, pairing: Pairing) -> list[Closing]:
     # A row without a partner is only settled when none can come any more; seeing one is not enough.
     right_on_sight = node.side == "inner"
     left_on_sight = node.side != "full"
+    # And where a column is null for want of a partner, its value closes nothing.
+    usable = _never_absent(node, pairing, out)
     found: list[Closing] = []
     for closing in pairing.left.known.closings:
-        if closing.on_sight and not left_on_sight:
+        if (closing.on_sight and not left_on_sight) or not closing.columns <= usable:
             continue
         fixed = fixed_columns(pairing.left, closing.columns)
         partners = closing_of_partners(pairing.left, pairing.right, fixed, on_sight=right_on_sight)
         if partners is not None:
             found.append(_joint(closing, closing.columns, partners))
     for closing in pairing.right.known.closings:
-        if (closing.on_sight and not right_on_sight) or not closing.columns <= set(out):
+        if (closing.on_sight and not right_on_sight) or not _reach(closing, out) <= usable:
             continue
         fixed = fixed_columns(pairing.right, closing.columns)
         partners = closing_of_partners(pairing.right, pairing.left, fixed, on_sight=left_on_sight)
@@ -259,10 +263,27 @@ def _join_closings(node: typed.JoinNode, pairing: Pairing) -> list[Closing]:
     for one in pairing.left.known.closings:
         for other in pairing.right.known.closings:
             skipped = (one.on_sight and not left_on_sight) or (other.on_sight and not right_on_sight)
-            if not skipped and other.columns <= set(out):
-                columns = one.columns | {out[c] for c in other.columns}
+            columns = one.columns | _reach(other, out)
+            if not skipped and columns <= usable:
                 found.append(Closing(columns, both_words(one, other), one.on_sight or other.on_sight))
     return found
+
+
+def _reach(closing: Closing, out: dict[int, int]) -> frozenset[int]:
+    """Where a right closing's columns are in the result; -1 for one that is not there."""
+    return frozenset(out.get(column, -1) for column in closing.columns)
+
+
+def _never_absent(node: typed.JoinNode, pairing: Pairing, out: dict[int, int]) -> frozenset[int]:
+    """Columns of the result that always come from a row, never from want of one."""
+    border = len(pairing.left.known.columns)
+    match node.side:
+        case "inner":
+            return frozenset((*range(border), *out.values()))
+        case "left":
+            return frozenset(range(border))
+        case "full":
+            return frozenset(position for right, position in out.items() if right not in node.right_kept)
 
 
 def _joint(closing: Closing, columns: frozenset[int], partners: Closing) -> Closing:
@@ -293,7 +314,10 @@ def asof_knowledge(node: typed.AsofNode, left: Knowledge, right: Knowledge) -> K
     parts: list[ColumnKnowledge] = []
     for position in node.right_kept:
         column, declared = right.columns[position], node.right.schema.columns[position]
-        nulls = Nulls.UNTIL_KNOWN if node.keep_unmatched else column.nulls
+        nulls = Nulls.UNTIL_KNOWN if node.keep_unmatched else Nulls.NEVER
+        if column.nulls is not Nulls.NEVER:
+            # The row that takes over may have null here.
+            nulls = Nulls.MIXED
         if not steady or not column.is_stable:
             parts.append(versioned(column.cause or cause))
         elif position == node.right_time and not declared.nullable:

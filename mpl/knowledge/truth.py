@@ -23,7 +23,8 @@ _RISES_WITH_LEFT = ("greater", "greater_equal")
 def truth_fact(expr: Apply, facts: tuple[Fact, ...]) -> Fact:
     """The fact of one of `TRUTH_FUNCTIONS`."""
     when_true, when_false = _paths(expr, facts)
-    return condition_fact(when_true, when_false, facts, _cause(expr, facts))
+    never_null = Nulls.NEVER if expr.function == "is_null" else None
+    return condition_fact(when_true, when_false, facts, _cause(expr, facts), never_null)
 
 
 def _cause(expr: Apply, facts: tuple[Fact, ...]) -> Cause:
