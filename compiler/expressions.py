@@ -49,16 +49,12 @@ def columns_in(expr: Expr | None) -> frozenset[int]:
 
 
 def column_ref(position: int, column: Column, span: Span) -> ColumnRef:
-    return ColumnRef(
-        position, column.name, type=column.type, nullable=column.nullable, bounds=column.bounds, span=span
-    )
+    return ColumnRef(position, column.name, type=column.type, nullable=column.nullable, bounds=column.bounds, span=span)
 
 
 def moved(expr: Expr, where: Mapping[int, int], columns: Sequence[Column]) -> Expr:
     """The expression over other columns: what was at i is now at `where[i]` of `columns`."""
-    return _substituted(
-        expr, {old: column_ref(where[old], columns[where[old]], expr.span) for old in columns_in(expr)}
-    )
+    return _substituted(expr, {old: column_ref(where[old], columns[where[old]], expr.span) for old in columns_in(expr)})
 
 
 def replaced(expr: Expr, values: Mapping[int, Expr], schema: Schema) -> Expr:

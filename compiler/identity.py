@@ -43,8 +43,7 @@ def identity(node: RelationTree) -> Hashable:
 
 def _shape(schema: Schema) -> Hashable:
     columns = tuple(
-        (column.type, column.nullable, column.bounds, column.is_tick, column.is_event_time)
-        for column in schema.columns
+        (column.type, column.nullable, column.bounds, column.is_tick, column.is_event_time) for column in schema.columns
     )
     return columns, schema.key
 

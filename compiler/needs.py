@@ -238,16 +238,15 @@ def _narrowed_pair(
         (*provided[0], *(border + position for position in provided[1])),
         (*left.schema.columns, *right.schema.columns),
     )
-    match node:
-        case UnionNode():
-            kept, order = to_left.all(node.left_kept), to_right.all(node.right_order)
-            united = replace(node, left=left, right=right, left_kept=kept, right_order=order)
-            return united, tuple(range(len(node.left_kept)))
-        case MinusNode():
-            compared, order = to_left.all(node.left_compared), to_right.all(node.right_order)
-            schema = kept_schema(node.schema, provided[0])
-            rest = replace(node, left=left, right=right, left_compared=compared, right_order=order, schema=schema)
-            return rest, provided[0]
+    if isinstance(node, UnionNode):
+        kept, order = to_left.all(node.left_kept), to_right.all(node.right_order)
+        united = replace(node, left=left, right=right, left_kept=kept, right_order=order)
+        return united, tuple(range(len(node.left_kept)))
+    if isinstance(node, MinusNode):
+        compared, order = to_left.all(node.left_compared), to_right.all(node.right_order)
+        schema = kept_schema(node.schema, provided[0])
+        rest = replace(node, left=left, right=right, left_compared=compared, right_order=order, schema=schema)
+        return rest, provided[0]
     equal = tuple((to_left.where[one], to_right.where[other]) for one, other in node.equal)
     if isinstance(node, MatchingNode):
         schema = kept_schema(node.schema, provided[0])

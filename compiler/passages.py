@@ -135,8 +135,9 @@ def _also(
 ) -> Ways:
     """The same condition on the partners' columns: no row that fails it there could ever find a partner here."""
     used = columns_in(condition)
-    alike = all(position in partners and same_representation(mine[position], others[partners[position]]) for position in used)
-    if not used or not alike or may_fail(condition):
+    if not used or not used <= partners.keys() or may_fail(condition):
+        return ()
+    if not all(same_representation(mine[position], others[partners[position]]) for position in used):
         return ()
     translated = moved(condition, partners, others)
     return () if may_fail(translated) else ((edge, translated),)

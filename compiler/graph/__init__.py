@@ -1,6 +1,6 @@
 """The transform graph: the checked program in normal form, one operator per relation.
 
-`transform.py` has the records, `build.py` makes a graph of a checked program, `draft.py` is how passes make another one,
+`transform.py` has the records, `build.py` makes a graph of a checked program, `draft.py` is how passes make another,
 `validate.py` checks the invariants, `show.py` prints it. What the operators mean is said in `mpl/typed/relations.py`:
 there is no second vocabulary.
 """

@@ -16,7 +16,6 @@ from compiler.graph.transform import (
     TransformGraph,
     base_schema,
     references_of,
-    source_of,
     with_inputs,
 )
 from mpl.source import Span
@@ -74,7 +73,7 @@ class Draft:
     def rewire(self, transform: Transform, inputs: Iterable[str]) -> RelationTree:
         """The transform's operator reading `inputs` instead, position for position."""
         scans = zip(references_of(transform.node), inputs, strict=True)
-        return with_inputs(transform.node, tuple(self.reference(id, scan.span) for scan, id in scans))
+        return with_inputs(transform.node, tuple(self.reference(source, scan.span) for scan, source in scans))
 
     def bypass(self, transform: Transform, source: str) -> str:
         """Where readers of a transform that changes nothing shall read: `source`, or a copy that a view needs.
@@ -101,31 +100,28 @@ class Draft:
         live = self._live()
         names = self._view_names(live)
         nodes: dict[str, Transform] = {}
-        for id in self.nodes:
-            if id not in live:
+        for transform in self.nodes.values():
+            if transform.id not in live:
                 continue
-            transform = self.nodes[id]
             scans = tuple(
                 replace(scan, view=names[scan.view]) if isinstance(scan, ViewScan) and scan.view in names else scan
                 for scan in references_of(transform.node)
             )
             if scans != references_of(transform.node):
                 transform = replace(transform, node=with_inputs(transform.node, scans))
-            name = names.get(id, id)
-            nodes[name] = replace(transform, id=name) if name != id else transform
-        outputs = {
-            view: replace(output, id=names.get(output.id, output.id)) for view, output in self.outputs.items()
-        }
+            name = names.get(transform.id, transform.id)
+            nodes[name] = replace(transform, id=name) if name != transform.id else transform
+        outputs = {view: replace(output, id=names.get(output.id, output.id)) for view, output in self.outputs.items()}
         return TransformGraph(self.program, nodes, outputs)
 
     def _live(self) -> set[str]:
         live: set[str] = set()
         waiting = [output.id for output in self.outputs.values()]
         while waiting:
-            id = waiting.pop()
-            if id in self.nodes and id not in live:
-                live.add(id)
-                waiting.extend(source_of(scan) for scan in references_of(self.nodes[id].node))
+            name = waiting.pop()
+            if name in self.nodes and name not in live:
+                live.add(name)
+                waiting.extend(self.nodes[name].inputs)
         return live
 
     def _view_names(self, live: set[str]) -> dict[str, str]:

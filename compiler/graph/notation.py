@@ -43,9 +43,20 @@ from mpl.types import BoolType, DecimalType, DurationType, EnumType, TextType, T
 Columns = Sequence[Column]
 
 _INFIX = {
-    **{"multiply": ("*", 6), "divide": ("/", 6), "modulo": ("%", 6), "add": ("+", 5), "subtract": ("-", 5)},
-    **{"equal": ("=", 4), "unequal": ("<>", 4), "less": ("<", 4), "less_equal": ("<=", 4)},
-    **{"greater": (">", 4), "greater_equal": (">=", 4), "like": ("like", 4), "and": ("and", 2), "or": ("or", 1)},
+    "multiply": ("*", 6),
+    "divide": ("/", 6),
+    "modulo": ("%", 6),
+    "add": ("+", 5),
+    "subtract": ("-", 5),
+    "equal": ("=", 4),
+    "unequal": ("<>", 4),
+    "less": ("<", 4),
+    "less_equal": ("<=", 4),
+    "greater": (">", 4),
+    "greater_equal": (">=", 4),
+    "like": ("like", 4),
+    "and": ("and", 2),
+    "or": ("or", 1),
 }
 _ATOM, _UNARY, _COMPARISON, _NOT = 9, 7, 4, 3
 
@@ -167,9 +178,7 @@ def operator_text(node: RelationTree) -> str:
             return "extend " + _definitions(added, node.values, node.input.schema.columns)
         case RenameNode():
             pairs = zip(node.input.schema.columns, node.schema.columns, strict=True)
-            return "rename " + ", ".join(
-                _renamed(old, new) for old, new in pairs if old.name != new.name
-            )
+            return "rename " + ", ".join(_renamed(old, new) for old, new in pairs if old.name != new.name)
         case WindowNode():
             return _window_text(node)
         case AggregateNode() | TopNode() | LatestNode() | DistinctNode():
@@ -235,11 +244,10 @@ def _item_text(item: AggregateItem, columns: Columns) -> str:
 def _pair_text(node: JoinNode | AsofNode | MatchingNode | UnionNode | MinusNode) -> str:
     left, right = node.left.schema.columns, node.right.schema.columns
     name = printable(source_of(references_of(node)[1]))
-    match node:
-        case UnionNode():
-            return f"union of ({names_of(node.left_kept, left)}) and ({names_of(node.right_order, right)})"
-        case MinusNode():
-            return f"minus comparing ({names_of(node.left_compared, left)}) and ({names_of(node.right_order, right)})"
+    if isinstance(node, UnionNode):
+        return f"union of ({names_of(node.left_kept, left)}) and ({names_of(node.right_order, right)})"
+    if isinstance(node, MinusNode):
+        return f"minus comparing ({names_of(node.left_compared, left)}) and ({names_of(node.right_order, right)})"
     both = [*left, *(Column(f"{name}.{column.name}", column.type) for column in right)]
     parts = [f"{name_of(left[one])} = {name_of(both[len(left) + other])}" for one, other in node.equal]
     match node:

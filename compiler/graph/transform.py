@@ -130,7 +130,7 @@ class TransformGraph:
 
     def as_program(self) -> TypedProgram:
         """The graph as a program again, one view per transform, for everything that is defined on programs."""
-        views = {id: View(id, one.node, None, span=one.origins[0]) for id, one in self.nodes.items()}
+        views = {one.id: View(one.id, one.node, None, span=one.origins[0]) for one in self.nodes.values()}
         subscriptions = {
             name: replace(subscription, view=self.outputs[subscription.view].id)
             if subscription.view in self.outputs
@@ -150,9 +150,9 @@ class TransformGraph:
     def event_ids(self) -> frozenset[str]:
         """Transforms and streams whose rows are events, each final and keyed by its own tick."""
         found = set(self.program.streams)
-        for id, transform in self.nodes.items():
+        for transform in self.nodes.values():
             if _keeps_events(transform.node) and all(source in found for source in transform.inputs):
-                found.add(id)
+                found.add(transform.id)
         return frozenset(found)
 
 

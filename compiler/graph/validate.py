@@ -44,10 +44,10 @@ class GraphError(AssertionError):
 def validate(graph: TransformGraph) -> TransformGraph:
     """The graph itself, or `GraphError`."""
     seen: set[str] = {*graph.program.streams, *graph.program.tables}
-    for id, transform in graph.nodes.items():
+    for name, transform in graph.nodes.items():
         check = _Check(transform)
-        check.that(id == transform.id, f"is filed under {id}")
-        check.that(id not in seen, "has the name of another relation")
+        check.that(name == transform.id, f"is filed under {name}")
+        check.that(name not in seen, "has the name of another relation")
         for scan in references_of(transform.node):
             source = source_of(scan)
             check.that(source in seen, f"reads {source}, which does not come before it")
@@ -55,16 +55,16 @@ def validate(graph: TransformGraph) -> TransformGraph:
         check.that(bool(transform.origins), "comes from nowhere")
         check.schema(transform.schema)
         check.node(transform.node)
-        seen.add(id)
-    for name, output in graph.outputs.items():
+        seen.add(name)
+    for view, output in graph.outputs.items():
         if output.id not in seen:
-            raise GraphError(f"output {name}: there is no {output.id}")
+            raise GraphError(f"output {view}: there is no {output.id}")
         actual = graph.schema_of(output.id)
         if len(actual.columns) != len(output.schema.columns) or actual.key != output.schema.key:
-            raise GraphError(f"output {name}: {output.id} has other columns or another key")
+            raise GraphError(f"output {view}: {output.id} has other columns or another key")
         for position, (shown, column) in enumerate(zip(output.schema.columns, actual.columns, strict=True)):
             if not _admits(shown, column):
-                raise GraphError(f"output {name}: column {position} is not what {output.id} has")
+                raise GraphError(f"output {view}: column {position} is not what {output.id} has")
     return graph
 
 

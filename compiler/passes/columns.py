@@ -17,8 +17,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 from compiler.graph import Draft, Transform, TransformGraph
-from compiler.needs import Provided, input_needs, kept_schema, narrowed
 from compiler.graph.transform import references_of
+from compiler.needs import Provided, input_needs, kept_schema, narrowed
 from mpl.source import Span
 from mpl.typed import (
     AsofNode,
@@ -54,7 +54,7 @@ class _Pruner:
     def run(self) -> TransformGraph:
         for output in self.graph.outputs.values():
             self.needed[output.id].update(range(len(output.schema.columns)))
-        for transform in reversed(self.graph.nodes.values()):
+        for transform in reversed(list(self.graph.nodes.values())):
             self.ask(transform)
         for transform in self.graph.nodes.values():
             self.rebuild(transform)
@@ -70,6 +70,10 @@ class _Pruner:
     def ask(self, transform: Transform) -> None:
         self.needed[transform.id] |= self.always(transform.id)
         wanted = input_needs(transform.node, frozenset(self.needed[transform.id]))
+        if isinstance(transform.node, MergeNode):
+            # All inputs of a merge have the same columns: what one of them cannot do without, all must have.
+            common = wanted[0].union(*(self.always(source) for source in transform.inputs))
+            wanted = tuple(common for _ in wanted)
         for edge, (source, columns) in enumerate(zip(transform.inputs, wanted, strict=True)):
             need = columns | self.always(source)
             self.edges[transform.id, edge] = need
@@ -80,8 +84,8 @@ class _Pruner:
     def rebuild(self, transform: Transform) -> None:
         inputs = [self.source_for(transform, edge) for edge in range(len(transform.inputs))]
         references = tuple(
-            self.draft.reference(id, scan.span)
-            for (id, _), scan in zip(inputs, references_of(transform.node), strict=True)
+            self.draft.reference(source, scan.span)
+            for (source, _), scan in zip(inputs, references_of(transform.node), strict=True)
         )
         provided = tuple(columns for _, columns in inputs)
         node, result = narrowed(transform.node, references, provided, frozenset(self.needed[transform.id]))
@@ -94,20 +98,20 @@ class _Pruner:
     def source_for(self, transform: Transform, edge: int) -> tuple[str, Provided]:
         """What an edge reads now, and which of the old columns that has."""
         old = transform.inputs[edge]
-        id = self.instead.get(old, old)
+        new = self.instead.get(old, old)
         everything = tuple(range(len(self.graph.schema_of(old).columns)))
         provided = self.provided.get(old, everything)
         is_base = old not in self.graph.nodes
         aligned = isinstance(transform.node, MergeNode)
         if old not in self.graph.event_ids and not is_base:
-            return id, provided
+            return new, provided
         if aligned or _holds_rows(transform.node):
             wanted = tuple(sorted(self.edges[transform.id, edge]))
         elif is_base:
             wanted = tuple(sorted(self.passing[old]))
         else:
-            return id, provided
-        return self.projected(id, provided, wanted, transform), wanted
+            return new, provided
+        return self.projected(new, provided, wanted, transform), wanted
 
     def projected(self, id: str, provided: Provided, wanted: Provided, reader: Transform) -> str:
         if wanted == provided:

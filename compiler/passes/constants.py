@@ -1,7 +1,7 @@
 """Folding constants: what is the same for every row is computed now, and conditions that decide nothing go.
 
 Needs: nothing. Preserves: rows, knowledge, and errors: an operand that may fail is not removed.
-The checker folds what the user wrote as constants; here it is what other passes and conditions with constant parts leave.
+The checker folds what is written as constants; here it is conditions with constant parts, and what other passes leave.
 
     where true and x > 1            ->  where x > 1
     where 1 = 1                     ->  (nothing)

@@ -52,7 +52,7 @@ def _keeping(transform: Transform, graph: TransformGraph) -> Keeping:
 
 
 def wanted_from(graph: TransformGraph) -> dict[str, Expr]:
-    """For each stream, table and transform of which nobody wants all rows: the condition on those that somebody wants."""
+    """Conditions on the rows that somebody wants, for each stream, table and transform of which nobody wants all."""
     wishes: dict[str, list[Expr | None]] = {}
     for transform in graph.nodes.values():
         assert transform.keeping is not None, "annotate_keeping has to run first"
@@ -61,9 +61,9 @@ def wanted_from(graph: TransformGraph) -> dict[str, Expr]:
     # Who asks for a relation itself wants all of it.
     subscribed = {subscription.view for subscription in graph.subscriptions.values()}
     found: dict[str, Expr] = {}
-    for source, wanted in wishes.items():
-        known = [wish for wish in wanted if wish is not None]
-        if len(known) == len(wanted) and source not in graph.output_ids and source not in subscribed:
+    for source, wished in wishes.items():
+        known = [wish for wish in wished if wish is not None]
+        if len(known) == len(wished) and source not in graph.output_ids and source not in subscribed:
             found[source] = _either(known)
     return found
 

@@ -8,8 +8,8 @@ become fewer, never more: a part that may fail is not moved to where it would be
     extend b := a + 1 |> where c = 3                        ->  where c = 3 |> extend b := a + 1
     aggregate n := count() group by k |> where k < 9        ->  where k < 9 |> aggregate n := count() group by k
 
-Through operators that look at several rows, only conditions over fixed columns move: a condition that may turn would make
-rows come and go below, and what is computed from them would no longer be a refinement.
+Through operators that look at several rows, only conditions over fixed columns move: one that may turn would make rows
+come and go below, and what is computed from them would no longer be a refinement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compiler.expressions import columns_in, conjunction, conjuncts, may_fail, m
 from compiler.graph import Draft, Transform, TransformGraph
 from compiler.passages import keeps_every_row, looks_at_one_row, passage
 from mpl.source import Span
-from mpl.typed import Expr, JoinNode, MatchingNode, RelationTree, WhereNode
+from mpl.typed import Expr, JoinNode, MatchingNode, WhereNode
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Part:
 
 def push_selections(graph: TransformGraph) -> TransformGraph:
     moves = _Moves(graph)
-    for transform in reversed(graph.nodes.values()):
+    for transform in reversed(list(graph.nodes.values())):
         moves.decide(transform)
     return _rebuilt(graph, moves)
 
@@ -54,7 +54,7 @@ class _Moves:
         self.before: dict[tuple[str, int], list[_Part]] = defaultdict(list)
         self.behind: dict[str, list[_Part]] = defaultdict(list)
         self.rest: dict[str, Expr | None] = {}
-        self.reader = {source: id for id, one in graph.nodes.items() for source in one.inputs}
+        self.reader = {source: one.id for one in graph.nodes.values() for source in one.inputs}
 
     def decide(self, transform: Transform) -> None:
         if isinstance(transform.node, WhereNode):
@@ -138,8 +138,9 @@ def _rebuilt(graph: TransformGraph, moves: _Moves) -> TransformGraph:
         if isinstance(transform.node, WhereNode):
             parts = moves.before.get((transform.id, 0), [])
             if parts:
-                node = _selection(draft, inputs[0], parts)
-                new_id = draft.add(replace(transform, node=node, origins=_origins(parts)))
+                # Its own schema: a view may have declared another key than its input has.
+                selection = replace(_selection(draft, inputs[0], parts), schema=transform.schema)
+                new_id = draft.add(replace(transform, node=selection, origins=_origins(parts)))
             else:
                 new_id = draft.bypass(transform, inputs[0])
         else:
@@ -161,7 +162,7 @@ def _selected(draft: Draft, source: str, parts: Sequence[_Part]) -> str:
     return draft.add_new(parts[0].view, "where", _selection(draft, source, parts), _origins(parts))
 
 
-def _selection(draft: Draft, source: str, parts: Sequence[_Part]) -> RelationTree:
+def _selection(draft: Draft, source: str, parts: Sequence[_Part]) -> WhereNode:
     predicate = conjunction(tuple(part.condition for part in parts))
     assert predicate is not None
     reference = draft.reference(source, parts[0].origins[0])

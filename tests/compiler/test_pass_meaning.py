@@ -1,8 +1,8 @@
 """Goal: no pass changes the rows of any view, on random programs over random events.
 
 Each program is evaluated by the reference interpreter as it was written, and again after every pass alone and after all
-passes together. A pass may make errors of single rows disappear, with what nobody looks at; it may never make one appear,
-so a program whose evaluation fails as written is left out, and one that works must go on working. Kinds may become
+passes together. A pass may make errors of rows disappear, with what nobody looks at; it may never make one appear, so a
+program whose evaluation fails as written is left out, and one that works must go on working. Kinds may become
 stronger, never weaker.
 """
 
@@ -21,7 +21,7 @@ from mpl.knowledge import Kind, Path
 from mpl.source import Source
 from tests.generator.program import generate
 from tests.reference.data import python_stand_ins, random_events, random_tables
-from tests.reference.relations import Row, evaluate_program
+from tests.reference.relations import KeyBroken, Row, evaluate_program
 
 PROGRAMS = 60
 EVENTS = 14
@@ -50,7 +50,10 @@ def as_sets(graph: TransformGraph, seed: int) -> Rows | None:
 def programs(cases: int) -> Iterator[tuple[int, TransformGraph, Rows]]:
     for seed in range(PROGRAMS * cases):
         graph = validate(build_graph(checked(seed)))
-        expected = as_sets(graph, seed)
+        try:
+            expected = as_sets(graph, seed)
+        except KeyBroken:
+            continue  # a wrong promise of the checker; passes are judged on programs whose keys hold as written
         if expected is not None:
             yield seed, graph, expected
 

@@ -9,9 +9,7 @@ from mpl.scaled import checked, divide_rounded, scale_of
 from mpl.types import FloatType, Type, Value
 
 
-def aggregate_value(
-    function: str, values: Sequence[Value], distinct: bool, source: Type | None, result: Type
-) -> Value:
+def aggregate_value(function: str, values: Sequence[Value], distinct: bool, source: Type | None, result: Type) -> Value:
     """`source` is the type of the argument, None for `count()`. Nulls never count."""
     present = [value for value in values if value is not None]
     if distinct:
@@ -25,6 +23,8 @@ def aggregate_value(
             return all(present)
         case "sum":
             return _sum(present, result)
+        case _:
+            pass
     if not present:
         return None
     match function:
@@ -33,9 +33,9 @@ def aggregate_value(
         case "last":
             return present[-1]
         case "min":
-            return min(present)  # type: ignore[type-var]
+            return min(present)
         case "max":
-            return max(present)  # type: ignore[type-var]
+            return max(present)
         case "avg":
             assert source is not None
             return _average(present, source, result)

@@ -93,7 +93,8 @@ def _of_type(type: Type, rng: Random) -> Value:
         case DecimalType():
             unit = 10**type.scale
             limit = 10**type.precision - 1
-            return max(-limit, min(limit, rng.choice((0, 1, unit, unit, 2 * unit, 3 * unit // 2, -unit, 12 * unit))))
+            wanted = rng.choice((0, 1, unit, unit, 2 * unit, 3 * unit // 2, -unit, 12 * unit))
+            return int(max(-limit, min(limit, wanted)))
         case FloatType():
             return rng.choice((0.0, 0.5, 1.0, 1.0, 2.0, -1.5, 1e3))
         case BoolType():

@@ -136,9 +136,7 @@ class _Evaluation:
             case DistinctNode():
                 return _as_set([_picked(row, node.kept) for row in made[id(node.input)]])
             case ExtendNode():
-                return [
-                    (*row, *(self.value(value, row) for value in node.values)) for row in made[id(node.input)]
-                ]
+                return [(*row, *(self.value(value, row) for value in node.values)) for row in made[id(node.input)]]
             case RenameNode():
                 return made[id(node.input)]
             case WindowNode():
@@ -360,6 +358,4 @@ def _sessions(node: WindowNode, rows: Rows) -> Rows:
             sessions[-1].append(row)
         else:
             sessions.append([row])
-    return [
-        (*row, time_of(session[0]), time_of(session[-1]) + node.size_us) for session in sessions for row in session
-    ]
+    return [(*row, time_of(session[0]), time_of(session[-1]) + node.size_us) for session in sessions for row in session]
