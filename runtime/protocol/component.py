@@ -70,7 +70,10 @@ class Component(ABC):
 
     @abstractmethod
     def coverage(self) -> LineageCoverage:
-        """K: the concatenation of the in-edges' coverages, never a union or an intersection. A copy."""
+        """K: the concatenation of the in-edges' coverages, never a union or an intersection.
+
+        Stays as it is when the component goes on, and is not to be changed: messages share it.
+        """
 
     def horizon(self) -> int:
         return self.coverage().horizon()

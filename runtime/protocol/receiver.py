@@ -34,12 +34,15 @@ class Receiver(Component):
         self._senders = {edge.name: plan.by_name[edge.sender].relation for edge in self.plan.in_edges}
         self._lineages_counts = {edge.name: len(plan.lineages[edge.sender]) for edge in self.plan.in_edges}
         self.in_edges: dict[str, AnyInEdge] = {}
+        self._coverage: LineageCoverage | None = None  # the concatenation, until an edge learns something
         self._checkpoint_number = 0
         self._checkpoints_pending: dict[int, dict[str, int]] = {}
         self._has_changed = False  # since the last checkpoint
 
     def coverage(self) -> LineageCoverage:
-        return LineageCoverage.concat(edge.coverage for edge in self.in_edges.values())
+        if self._coverage is None:
+            self._coverage = LineageCoverage.concat(edge.coverage for edge in self.in_edges.values())
+        return self._coverage
 
     def horizon(self) -> int:
         return min(edge.coverage.horizon() for edge in self.in_edges.values())
@@ -60,6 +63,7 @@ class Receiver(Component):
         except (ValueError, KeyError, TypeError) as broken:
             raise BadCheckpoint(self.name, "Restarted", str(broken)) from broken
         self.in_edges = edges
+        self._coverage = None
         self._checkpoints_pending = {}
         self._has_changed = False
 
@@ -110,7 +114,7 @@ class Receiver(Component):
         if not edge.asker.may_ask():
             return
         if isinstance(edge, StateInEdge):
-            self.send(edge.name, Curiosity(self.epoch, edge.adopted_epoch, edge.applied_step, edge.coverage.copy()))
+            self.send(edge.name, Curiosity(self.epoch, edge.adopted_epoch, edge.applied_step, edge.coverage))
         else:
             wanted = edge.question(open_end=open_end, ranges_max=self.tuning.curiosity_ranges_max)
             if not wanted:
@@ -191,6 +195,7 @@ class Receiver(Component):
     def _learned(self, edge: EventInEdge, novel: LineageCoverage) -> None:
         """E1: applied, hence covered."""
         edge.learn(novel)
+        self._coverage = None
         edge.progressed = True
         self._has_changed = True
 

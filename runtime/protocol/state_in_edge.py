@@ -128,7 +128,8 @@ class StateInEdge:
         self.coverage = self.coverage_after(message)
 
     def coverage_after(self, message: Knowledge | Snapshot) -> LineageCoverage:
-        return message.coverage.copy()
+        """Not a copy: a state edge's coverage is only ever replaced as a whole."""
+        return message.coverage
 
     def adopt(self, message: Snapshot) -> None:
         """S6, S8: the edge moves to another epoch; the component's own epoch, coverage and steps go on."""

@@ -152,6 +152,7 @@ class StateReceiver(Receiver):
             edge.continue_to(message)
         else:
             edge.adopt(message)
+        self._coverage = None
         edge.progressed = True
         self._has_changed = True
         if touched or edge.coverage != before:

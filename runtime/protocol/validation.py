@@ -90,16 +90,22 @@ class Place:
         count = len(rows.max_ticks)
         if len(rows.visible) != count or any(len(column) != count for column in rows.columns):
             raise BadShape(self.component, self.name, "columns of different lengths")
-        if any(type(seen) is not bool for seen in rows.visible):
+        if not set(map(type, rows.visible)) <= {bool}:
             raise BadType(self.component, self.name, "visible is not a bool")
-        for tick in rows.max_ticks:
-            self.check_tick(tick)
+        if count and (
+            not set(map(type, rows.max_ticks)) <= {int}
+            or min(rows.max_ticks) < NO_TICK
+            or max(rows.max_ticks) > TICK_MAX
+        ):
+            raise BadRange(self.component, self.name, "max_tick is not a tick")
         for i, (column, values) in enumerate(zip(relation.columns, rows.columns, strict=True)):
             self.check_values(column, values, None if i < relation.key_width else rows.visible)
 
     def check_values(self, column: Column, values: Sequence[Value], visible: Sequence[bool] | None) -> None:
         """Types of one column; a row that is not visible may have nulls outside its key."""
         strange = set(map(type, values)) - _TYPES[column.type]
+        if not strange:
+            return
         if column.nullable:
             strange.discard(_NONE)
         if strange == {_NONE} and visible is not None:
