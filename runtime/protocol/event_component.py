@@ -16,6 +16,7 @@ from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
 from runtime.protocol.errors import UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import Restarted
+from runtime.protocol.gap_list import GapList
 from runtime.protocol.held_events import HeldEvents
 from runtime.protocol.messages import Durable, EventAck, EventCuriosity, Events, Message, Trimmed, Upstream
 from runtime.protocol.out_edge import EventOutEdge, OutEdge
@@ -49,6 +50,10 @@ class EventComponent(Receiver):
         self.held = HeldEvents(self.lineages_count, self.relation.width)
         self.trimmed_tick = NO_TICK
         self.out_edges: dict[str, EventOutEdge] = {}
+
+    def gap_list(self) -> GapList:
+        """The paper's gap descriptor of a merge, made when somebody wants to see who is missing where."""
+        return GapList.of(list(self.coverage()))
 
     # Restart and checkpoint
 

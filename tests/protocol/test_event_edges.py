@@ -118,6 +118,17 @@ def test_e2_a_merge_passes_trimmed_on() -> None:
     assert net.covers("S") == "none"
 
 
+def test_a_merge_shows_which_source_is_missing_where() -> None:
+    net = Net(stream("s", 0, 2), stream("t", 1, 2), merge("m", "s", "t"))
+    net.publish("s", 2, "A", 2)
+    net.publish("t", 3, "A", 5)
+    net.take("s>m")
+    net.settle()
+    merged = net.components["m"]
+    assert isinstance(merged, EventComponent)
+    assert [(e.first, e.last, e.knows(0), e.knows(1)) for e in merged.gap_list().entries] == [(0, 3, False, True)]
+
+
 def test_select_on_events_turns_rejects_into_silence() -> None:
     net = Net(stream("s"), large_events("f", "s"), total("S", "f"))
     net.publish("s", 1, "A", 10)
