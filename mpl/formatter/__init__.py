@@ -8,7 +8,7 @@ syntax errors.
 from __future__ import annotations
 
 from mpl.diagnostic import Diagnostics, MplError
-from mpl.formatter.comments import attach, fit, owns_line
+from mpl.formatter.comments import attach, fit
 from mpl.formatter.layout import layout, words_of
 from mpl.formatter.statements import statement
 from mpl.lexing import comments, tokenize
@@ -74,14 +74,13 @@ class _Formatter:
         inside: list[Span] = []
         while self.next_comment < len(self.comments):
             comment = self.comments[self.next_comment]
-            if comment.start > end and (owns_line(comment) or "\n" in self.source.text[end : comment.start]):
+            # After the `;`, only a comment that nothing but blanks part from it still belongs to the statement.
+            between = self.source.text[end : comment.start]
+            if comment.start > end and ("\n" in between or between.strip()):
                 break
             inside.append(comment)
             end = max(end, comment.end)
             self.next_comment += 1
         attach(pairs, inside)
-        after = pairs[-1][0].leading
-        pairs[-1][0].leading = []
         self.lines.append(layout(doc))
-        self.lines += after
         self.written_to = end

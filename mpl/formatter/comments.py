@@ -66,25 +66,19 @@ def _contested(tables: Tables) -> frozenset[str]:
 
 
 def attach(pairs: list[tuple[Word, Token]], comments: list[Span]) -> None:
-    """Hang the comments inside a statement on its words.
+    """Hang the comments of a statement, which begin after its first token, on its words.
 
-    `comments` are those after the first token and before the end of the line of the last. A comment next to `,` or `;`
-    goes behind it, so that formatting again finds it at the same word.
+    A comment before `,` or `;` goes behind it, so that formatting again finds it at the same word.
     """
-    position = 0
+    following = 0
     for comment in comments:
-        while position < len(pairs) and pairs[position][1].span.start < comment.start:
-            position += 1
-        # Now words before `position` stand before the comment.
-        if owns_line(comment):
-            while position < len(pairs) - 1 and pairs[position][0].text in (",", ";"):
-                position += 1
-            pairs[position][0].leading.append(comment.text)
+        while following < len(pairs) and pairs[following][1].span.start < comment.start:
+            following += 1
+        before_sign = following < len(pairs) and pairs[following][0].text in (",", ";")
+        if owns_line(comment) and not before_sign:
+            pairs[following][0].leading.append(comment.text)
         else:
-            place = position - 1
-            while place + 1 < len(pairs) and pairs[place + 1][0].text in (",", ";"):
-                place += 1
-            pairs[place][0].trailing.append(comment.text)
+            pairs[following if before_sign else following - 1][0].trailing.append(comment.text)
 
 
 def owns_line(comment: Span) -> bool:

@@ -71,14 +71,14 @@ def step(node: Operator) -> Doc:
         case Join(side=side, source=inner, condition=join_condition, defaults=defaults):
             head = spaced("join" if side == "inner" else f"{side} join", source(inner))
             given: Doc = listed([definition(item) for item in defaults])
-            tail: tuple[Doc, ...] = (Indent((LINE, word("default"), SPACE, given)),) if defaults else ()
-            return (head, Indent((LINE, condition(join_condition))), *tail)
+            tail: tuple[Doc, ...] = (Group(Indent((LINE, word("default"), SPACE, given))),) if defaults else ()
+            return (head, _joined(join_condition), *tail)
         case AsofJoin(left=left, source=inner, condition=join_condition):
             head = spaced("asof left join" if left else "asof join", source(inner))
-            return (head, Indent((LINE, condition(join_condition))))
+            return (head, _joined(join_condition))
         case Matching(negated=negated, source=inner, condition=join_condition):
             head = spaced("not matching" if negated else "matching", source(inner))
-            return (head, Indent((LINE, condition(join_condition))))
+            return (head, _joined(join_condition))
         case Top():
             return _top(node)
         case LatestFirst(which=which, per=per, by=by):
@@ -90,6 +90,11 @@ def step(node: Operator) -> Doc:
             return spaced("union", source(inner))
         case Minus(source=inner):
             return spaced("minus", source(inner))
+
+
+def _joined(node: JoinCondition) -> Doc:
+    """A join's condition, on the line where its source ends if there is room."""
+    return Group(Indent((LINE, condition(node))))
 
 
 def condition(node: JoinCondition) -> Doc:

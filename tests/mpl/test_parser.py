@@ -170,7 +170,8 @@ def test_functions() -> None:
 
 def test_deployment() -> None:
     text = """broker hub at "tcp://h:7001" cpu 8 memory 16 GiB edge;
-        link a - b latency 20 ms bandwidth 100 Mbps loss 0.5%; publish S at hub; place v near hub; protect v by semiactive lag 2 s on east; protect all by passive every 1 min;
+        link a - b latency 20 ms bandwidth 100 Mbps loss 0.5%;
+        publish S at hub; place v near hub; protect v by semiactive lag 2 s on east; protect all by passive every 1 min;
         tune all gap 200 ms idle 2 s pull quench off checkpoint every 30 s; drop subscribe s;"""
     parts = [statement(part + ";") for part in text.split(";")[:-1]]
     broker, link, publish, place, protect, protect_all, tune, drop = parts
