@@ -63,7 +63,7 @@ def _settled_choice(expr: CaseOf, values: tuple[Fact, ...], movers: tuple[str, .
         falses = {value.when_false for value in values} - {Path.FIXED}
         if len(truths) <= 1 and len(falses) <= 1:
             when_true, when_false = (next(iter(paths), Path.FIXED) for paths in (truths, falses))
-            return condition_fact(when_true, when_false, values, cause)
+            return condition_fact(when_true, when_false, values, lambda: cause)
         return versioned_fact(values, cause, is_condition=True)
     motion = combine(value.motion for value in values)
     kinds = {value.column.kind for value in values}

@@ -66,6 +66,22 @@ def infer(expr: Expr, columns: Sequence[ColumnKnowledge]) -> Fact:
     return done[0]
 
 
+def rising_column(expr: Expr) -> int | None:
+    """The one column that `expr` rises with, if it depends on nothing else: `ts`, `ts + 4 s`, `date(ts)`."""
+    while not isinstance(expr, ColumnRef):
+        if not isinstance(expr, Apply):
+            return None
+        moving = [
+            (argument, way)
+            for argument, way in zip(expr.arguments, directions(expr), strict=True)
+            if not isinstance(argument, Const)
+        ]
+        if len(moving) != 1 or moving[0][1] != "up":
+            return None
+        expr = moving[0][0]
+    return expr.index
+
+
 def _parts_of(expr: Expr) -> tuple[Expr, ...]:
     match expr:
         case Const() | ColumnRef():
@@ -185,7 +201,7 @@ def _is_dominated(facts: tuple[Fact, ...]) -> bool:
     Two such columns may come from different rows of different relations, and then no single order key decides.
     """
     moving = [fact for fact in facts if not fact.is_stable]
-    return len(moving) == 1 and moving[0].column.kind is Kind.DOM and len(moving[0].movers) == 1
+    return all(fact.column.kind is Kind.DOM for fact in moving) and len(movers_of(moving)) == 1
 
 
 def _closes_in(arguments: tuple[Expr, ...], facts: tuple[Fact, ...], ways: Sequence[Direction]) -> bool:

@@ -6,7 +6,7 @@ Both are needed: null is neither, so `not` cannot turn one into the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from mpl.knowledge.kind import Cause, ColumnKnowledge, Kind, Nulls, final, versioned
@@ -103,9 +103,13 @@ def _paths_of_kind(column: ColumnKnowledge) -> tuple[Path, Path]:
 
 
 def condition_fact(
-    when_true: Path, when_false: Path, facts: tuple[Fact, ...], cause: Cause, nulls: Nulls | None = None
+    when_true: Path,
+    when_false: Path,
+    facts: tuple[Fact, ...],
+    cause: Callable[[], Cause],
+    nulls: Nulls | None = None,
 ) -> Fact:
-    """The fact of a condition, whose kind as a column follows from its two paths."""
+    """The fact of a condition, whose kind as a column follows from its two paths; `cause` is asked if it has none."""
     nulls = combined_nulls(facts) if nulls is None else nulls
     movers = movers_of(facts)
     reason = f"follows {quoted(movers)}" if movers else "computed from what is known with the row"
@@ -118,7 +122,7 @@ def condition_fact(
     elif when_false is Path.RISING and when_true in (Path.FALLING, Path.PULSE):
         column = ColumnKnowledge(Kind.DOWN, Motion.FALLS, nulls, "falling number", reason)
     else:
-        column = versioned(first_cause(facts) or cause)
+        column = versioned(first_cause(facts) or cause())
     return Fact(column, movers, when_true=when_true, when_false=when_false)
 
 

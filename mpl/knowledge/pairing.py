@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mpl import typed
 from mpl.knowledge.closing import Closing, both_words, within
-from mpl.knowledge.expressions import infer
+from mpl.knowledge.expressions import infer, rising_column
 from mpl.knowledge.fact import source_text
 from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls
 from mpl.knowledge.knowledge import Knowledge
@@ -24,11 +24,14 @@ from mpl.relations.keys import candidates, closure
 
 @dataclass(frozen=True)
 class Band:
-    """`time` (a column of the other side) is at most an expression over this side's `columns`."""
+    """`time` (a column of the other side) is limited by an expression over this side's `columns`.
+
+    `limit` says what event time has to pass: "`A.expires`".
+    """
 
     time: int
     columns: frozenset[int]
-    text: str
+    limit: str
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,17 @@ def _bands(rest: typed.Expr, border: int) -> tuple[tuple[Band, ...], tuple[Band,
             small, large = large, small
         elif part.function not in ("less", "less_equal"):
             continue
-        if not isinstance(small, typed.ColumnRef):
-            continue
+        time = rising_column(small)
         columns = _column_indexes(large)
-        if small.index >= border and columns and max(columns) < border:
-            from_left.append(Band(small.index - border, frozenset(columns), source_text(large)))
-        elif small.index < border and columns and min(columns) >= border:
-            moved = frozenset(index - border for index in columns)
-            from_right.append(Band(small.index, moved, source_text(large)))
+        if time is None or not columns:
+            continue
+        limit = f"`{source_text(large)}`"
+        if not isinstance(small, typed.ColumnRef):
+            limit = f"all times for which `{source_text(part)}`"
+        if time >= border and max(columns) < border:
+            from_left.append(Band(time - border, frozenset(columns), limit))
+        elif time < border and min(columns) >= border:
+            from_right.append(Band(time, frozenset(index - border for index in columns), limit))
     return tuple(from_left), tuple(from_right)
 
 
@@ -193,7 +199,7 @@ def closing_of_partners(side: Side, other: Side, fixed: Iterable[int], *, on_sig
         for band in side.bands:
             stable = all(side.known.columns[column].is_stable for column in band.columns)
             if closing.columns == frozenset((band.time,)) and band.columns <= known and stable:
-                return Closing(frozenset(), f"{closing.clock} has passed `{band.text}`", clock=closing.clock)
+                return Closing(frozenset(), f"{closing.clock} has passed {band.limit}", clock=closing.clock)
     return None
 
 

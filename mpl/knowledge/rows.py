@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mpl import typed
-from mpl.functions import directions
 from mpl.knowledge.closing import Closing, moved, passing
-from mpl.knowledge.expressions import infer
+from mpl.knowledge.expressions import infer, rising_column
 from mpl.knowledge.fact import quoted, source_text
 from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, directed, falling, final, rising, versioned
 from mpl.knowledge.knowledge import Knowledge, Session, Visibility, relation_knowledge
@@ -84,18 +83,9 @@ def _clock_of(expr: typed.Expr, closings: Sequence[Closing]) -> str | None:
 
     After event time has passed t, every later row has `expr` at or above its value at t.
     """
-    while not isinstance(expr, typed.ColumnRef):
-        if not isinstance(expr, typed.Apply):
-            return None
-        moving = [
-            (argument, way)
-            for argument, way in zip(expr.arguments, directions(expr), strict=True)
-            if not isinstance(argument, typed.Const)
-        ]
-        if len(moving) != 1 or moving[0][1] != "up":
-            return None
-        expr = moving[0][0]
-    position = expr.index
+    position = rising_column(expr)
+    if position is None:
+        return None
     return next((c.clock for c in closings if c.is_time and c.columns == frozenset((position,))), None)
 
 

@@ -24,7 +24,7 @@ def truth_fact(expr: Apply, facts: tuple[Fact, ...]) -> Fact:
     """The fact of one of `TRUTH_FUNCTIONS`."""
     when_true, when_false = _paths(expr, facts)
     never_null = Nulls.NEVER if expr.function == "is_null" else None
-    return condition_fact(when_true, when_false, facts, _cause(expr, facts), never_null)
+    return condition_fact(when_true, when_false, facts, lambda: _cause(expr, facts), never_null)
 
 
 def _cause(expr: Apply, facts: tuple[Fact, ...]) -> Cause:
