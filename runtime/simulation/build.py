@@ -1,18 +1,33 @@
 """From descriptors to the engine's plan: relations, operator parameters, callables for predicates and scalars.
 
-`world.py` calls `build_plan` at the start and after every plan change, and `bulk_checkpoint` when a component must start
-from state computed outside (rule C6). The callables made here are the engine's; the oracle has its own.
+`world.py` calls `build_plan` at the start and after every plan change, and `bulk_checkpoint` when a component must
+start from state computed outside (rule C6). The callables made here are the engine's; the oracle has its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.batch import Batch
+from runtime.operators.aggregate import AggregateSpec
 from runtime.operators.copy import CopySpec
+from runtime.operators.count_distinct import CountDistinctSpec
+from runtime.operators.distinct import DistinctSpec
+from runtime.operators.extend import ExtendSpec
+from runtime.operators.extremes import MaxSpec, MinSpec
+from runtime.operators.group_by import GroupBySpec
+from runtime.operators.join import JoinSpec
+from runtime.operators.latest import LatestSpec
+from runtime.operators.match import MatchSpec
 from runtime.operators.merge import MergeSpec
 from runtime.operators.operator import EventOperator
+from runtime.operators.ordering import Order
+from runtime.operators.project import ProjectSpec
+from runtime.operators.select import SelectSpec
+from runtime.operators.top import TopSpec
+from runtime.operators.totals import AverageSpec, CountSpec, SignedSumSpec, SumSpec
+from runtime.operators.union import UnionAllSpec
 from runtime.plan import (
     Column,
     ColumnKind,
@@ -30,8 +45,27 @@ from runtime.plan import (
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
 from runtime.protocol.held_events import HeldEvents
 from runtime.simulation.decisions import Settings
-from runtime.simulation.descriptor import Graph, Leaf, Merge, Node, Predicate, Scalar, Stream
-from runtime.simulation.kinds import Kinds, kinds_of
+from runtime.simulation.descriptor import (
+    Aggregate,
+    Distinct,
+    Extend,
+    Graph,
+    Group,
+    Join,
+    Latest,
+    Leaf,
+    Match,
+    Merge,
+    Node,
+    Predicate,
+    Project,
+    Scalar,
+    Select,
+    Stream,
+    Top,
+    Union,
+)
+from runtime.simulation.kinds import PAIRS, Kinds, kinds_of
 from runtime.simulation.oracle import Oracle
 
 MODULUS = 16
@@ -52,15 +86,17 @@ def edge_name(sender: str, receiver: str, index: int) -> str:
     return f"{sender}>{receiver}.{index}"
 
 
-def relation_of(node: Node, kinds: Kinds, is_event: bool) -> Relation:
+def relation_of(node: Node, kinds: Kinds) -> Relation:
     """The engine's relation: pairs are two rising columns, shown as one."""
     columns = [Column(name) for name in kinds.keys]
     shown = [ShownColumn(name, "plain", (i,)) for i, name in enumerate(kinds.keys)]
     for name, kind in zip(kinds.columns, kinds.kinds, strict=True):
         at = len(columns)
-        if kind in ("updown", "average"):
-            columns += [Column(f"{name}_1", kind=ColumnKind.UP), Column(f"{name}_2", kind=ColumnKind.UP)]
-            shown.append(ShownColumn(name, "difference" if kind == "updown" else "average", (at, at + 1)))
+        if kind in PAIRS:
+            column_kind = ColumnKind.VERSIONED if kind == "versioned_pair" else ColumnKind.UP
+            columns += [Column(f"{name}_1", kind=column_kind), Column(f"{name}_2", kind=column_kind)]
+            form = {"updown": "difference", "average": "average", "versioned_pair": "plain"}[kind]
+            shown.append(ShownColumn(name, form, (at, at + 1) if form != "plain" else (at,)))
         else:
             columns.append(Column(name, kind=COLUMN_KINDS[kind]))
             shown.append(ShownColumn(name, "plain", (at,)))
@@ -68,7 +104,7 @@ def relation_of(node: Node, kinds: Kinds, is_event: bool) -> Relation:
         node.name,
         tuple(columns),
         len(kinds.keys),
-        is_event=is_event,
+        is_event=kinds.is_event,
         versioned=kinds.versioned,
         finality=finality_of(kinds),
         shown=tuple(shown) if len(shown) < len(columns) else (),
@@ -95,7 +131,7 @@ class Layout:
         at = 0
         for name, kind in [*((name, "final") for name in kinds.keys), *zip(kinds.columns, kinds.kinds, strict=True)]:
             self._at[name] = at
-            at += 2 if kind in ("updown", "average") else 1
+            at += 2 if kind in PAIRS else 1
         self.width = at
 
     def at(self, column: object) -> int:
@@ -106,7 +142,11 @@ class Layout:
     def positions(self, column: str) -> tuple[int, ...]:
         """All positions of a column."""
         at = self._at[column]
-        return (at, at + 1) if self.kinds.of(column) in ("updown", "average") else (at,)
+        return (at, at + 1) if self.kinds.of(column) in PAIRS else (at,)
+
+    def all_positions(self, columns: Sequence[str]) -> tuple[int, ...]:
+        """The positions of several columns, one after the other."""
+        return tuple(at for column in columns for at in self.positions(column))
 
     def number(self, column: object) -> Callable[..., Any]:
         """A function of the whole row that gives a column as a reader sees it."""
@@ -154,7 +194,7 @@ def compile_scalar(scalar: Scalar, layout: Layout) -> Callable[..., int]:
 def build_plan(graph: Graph, settings: Settings) -> Plan:
     """The engine's plan of a whole graph."""
     kinds = kinds_of(graph)
-    relations = {node.name: relation_of(node, kinds[node.name], graph.is_event[node.name]) for node in graph.nodes}
+    relations = {node.name: relation_of(node, kinds[node.name]) for node in graph.nodes}
     components = []
     for node in graph.nodes:
         edges = []
@@ -184,7 +224,66 @@ def operator_spec(node: Node, graph: Graph, kinds: dict[str, Kinds]) -> Operator
         case Leaf():
             return CopySpec()
         case _:
-            raise NotImplementedError(node.operator)
+            layouts = [Layout(kinds[source]) for source in node.inputs]
+            return _derived_spec(node, layouts, [kinds[source] for source in node.inputs], kinds[node.name])
+
+
+def _derived_spec(node: Node, layouts: list[Layout], inputs: list[Kinds], output: Kinds) -> OperatorSpec:
+    layout, source = layouts[0], inputs[0]
+    match node.operator:
+        case Select(predicate):
+            falls = source.rows == "stays" and output.rows == "leaves"
+            return SelectSpec(compile_predicate(predicate, layout), only_falls=falls)
+        case Project(columns):
+            return ProjectSpec(layout.all_positions((*source.keys, *columns)))
+        case Distinct(columns):
+            return DistinctSpec(layout.all_positions(columns))
+        case Extend(_, ("difference", minuend, subtrahend)) if output.kinds[-1] == "updown":
+            return ExtendSpec((layout.number(minuend), layout.number(subtrahend)))
+        case Extend(_, scalar):
+            return ExtendSpec((compile_scalar(scalar, layout),))
+        case Group(by, aggregates):
+            return GroupBySpec(layout.all_positions(by), tuple(_aggregate_spec(a, layout) for a in aggregates))
+        case Latest(by, first):
+            return LatestSpec(layout.all_positions((*by, *output.columns)), first=first)
+        case Union():
+            return UnionAllSpec()
+        case Join(on, outer, defaults):
+            matched = [there for _, there in on]
+            right = inputs[1]
+            keys = layout.all_positions(source.keys) + _shifted(layouts, [c for c in right.keys if c not in matched])
+            rest = _shifted(layouts, [c for c in right.columns if c not in matched])
+            default = (*([0] * len(right.keys)), *defaults) if outer else None
+            return JoinSpec(_on(on, layouts), (*keys, *layout.all_positions(source.columns), *rest), None, default)
+        case Match(on, negated):
+            return MatchSpec(_on(on, layouts), negated)
+        case Top(limit, order, group):
+            return TopSpec(limit, (Order(layout.at(order), descending=True),), layout.all_positions(group))
+        case _:
+            raise AssertionError(node.operator)
+
+
+def _on(on: tuple[tuple[str, str], ...], layouts: list[Layout]) -> tuple[tuple[int, int], ...]:
+    return tuple((layouts[0].at(here), layouts[1].at(there)) for here, there in on)
+
+
+def _shifted(layouts: list[Layout], columns: list[str]) -> tuple[int, ...]:
+    """Positions of right columns in a row that has the left columns first."""
+    return tuple(layouts[0].width + at for at in layouts[1].all_positions(tuple(columns)))
+
+
+def _aggregate_spec(aggregate: Aggregate, layout: Layout) -> AggregateSpec:
+    if aggregate.function == "count":
+        return CountSpec()
+    specs: dict[str, Callable[[Callable[..., Any]], AggregateSpec]] = {
+        "sum": SumSpec,
+        "signed_sum": SignedSumSpec,
+        "avg": AverageSpec,
+        "min": MinSpec,
+        "max": MaxSpec,
+        "count_distinct": CountDistinctSpec,
+    }
+    return specs[aggregate.function](layout.number(aggregate.column))
 
 
 def bulk_checkpoint(plan: Plan, oracle: Oracle, name: str, horizon: int) -> Checkpoint:

@@ -1,18 +1,20 @@
 """What must hold after every event that a component handles; a broken promise is raised as a Violation.
 
-The names I1-I6 are those of the protocol's invariants. Everything is compared with the oracle, which recomputes views from
-the durable events; `delivery.py` checks what subscribers are told. Only the component that has just handled an event is
-looked at, and only if the event may have changed its state: the others are as they were when they were checked.
+The names I1-I6 are those of the protocol's invariants. Everything is compared with the oracle, which recomputes
+views from the durable events; `delivery.py` checks what subscribers are told. Only the component that has just
+handled an event is looked at, and only if the event may have changed its state: the others are as they were when
+they were checked.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import compress
 from typing import Any
 
-from runtime.protocol.coverage import LineageCoverage
-from runtime.protocol.events import Deliver, Event, Instruction, MessageArrived, Restarted
-from runtime.protocol.messages import Upstream
+from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
+from runtime.protocol.events import Deliver, Event, Instruction, Restarted, Send
+from runtime.protocol.messages import Knowledge, Part
 from runtime.rows import Rows
 from runtime.simulation.delivery import DeliveryChecks
 from runtime.simulation.oracle import Masks, Oracle, Row
@@ -34,7 +36,9 @@ class Checks:
         # Keys an in-edge was ever told to leave out: a checkpoint keeps what was known of them until then (T4).
         self._quenched: dict[tuple[str, int], set[Any]] = {}
         self._steps: dict[tuple[str, int], int] = {}
-        self._history: dict[tuple[str, int, int], object] = {}  # (component, epoch, step) -> coverage then (I2)
+        self._history: dict[
+            tuple[str, int, int], LineageCoverage
+        ] = {}  # (component, epoch, step) -> coverage then (I2)
 
     @property
     def oracle(self) -> Oracle:
@@ -59,15 +63,16 @@ class Checks:
                 raise Violation("E3", name, f"publish {self.world.logs[name].repeats[0]} was logged twice")
             self._check_coverage(instance, component.coverage())
             return
-        is_event = self.world.graph.is_event[name]
-        if not is_event and component.step == self._steps.get((instance.name, instance.epoch)) and _is_upstream(event):
-            return
+        is_event = self.world.plan.by_name[name].relation.is_event
+        unchanged = not is_event and component.step == self._steps.get((name, instance.epoch))
+        if unchanged and not isinstance(event, Restarted):
+            return  # S1: state changes in steps only
         coverage = component.coverage()
         masks = self._check_coverage(instance, coverage)
         if is_event:
             self._check_held(instance, masks)
         else:
-            self._check_step(instance, coverage)
+            self._check_step(instance, coverage, instructions)
             self._check_rows(instance, coverage, masks)
             self._check_copies(instance, masks)
         delivers = [instruction for instruction in instructions if isinstance(instruction, Deliver)]
@@ -95,27 +100,39 @@ class Checks:
                     instance.name,
                     f"covers {part.show_briefly()} of {stream}, durable is {self.world.logs[stream].durable_tick()}",
                 )
-            masks.append(self.oracle.mask(stream, part))
+            masks.append(
+                self.oracle.mask(stream, part) if part.highest() > part.horizon() else self._prefix(stream, part)
+            )
         before = self._coverages.get((instance.name, instance.epoch))
         if before is not None and not coverage.contains(before):
             raise Violation("I4", instance.name, f"coverage shrinks from {before.show()} to {coverage.show()}")
         self._coverages[(instance.name, instance.epoch)] = coverage  # a copy: `coverage()` makes one
         return tuple(masks)
 
-    def _check_step(self, instance: Instance, coverage: LineageCoverage) -> None:
+    def _prefix(self, stream: str, part: Coverage) -> int:
+        """The mask of a coverage without gaps, which nearly all are."""
+        return (1 << bisect_right(self.oracle.ticks[stream], part.horizon())) - 1
+
+    def _check_step(self, instance: Instance, coverage: LineageCoverage, instructions: list[Instruction]) -> None:
         """I5: within a step nothing changes. The coverage at each step is remembered for I2."""
-        step = instance.component.step  # type: ignore[attr-defined]
-        self._steps[instance.name, instance.epoch] = step
-        key = coverage.key()
-        known = self._history.setdefault((instance.name, instance.epoch, step), key)
-        if known != key:
+        step = instance.component.step
+        before = self._steps.get((instance.name, instance.epoch), step)
+        if step > before + 1:  # held messages were released: the steps between are seen only in what was sent
+            for instruction in instructions:
+                if isinstance(instruction, Send):
+                    sent = instruction.message.message if isinstance(instruction.message, Part) else instruction.message
+                    if isinstance(sent, Knowledge):
+                        self._history.setdefault((instance.name, instance.epoch, sent.to_step), sent.coverage)
+        self._steps[(instance.name, instance.epoch)] = step
+        known = self._history.setdefault((instance.name, instance.epoch, step), coverage)
+        if known != coverage:
             raise Violation("I5", instance.name, f"coverage changes within step {step}")
 
     # Rows
 
     def _check_rows(self, instance: Instance, coverage: LineageCoverage, masks: Masks) -> None:
         """I1: the visible rows are the view of exactly the covered ticks."""
-        rows: Rows = instance.component.operator.rows  # type: ignore[attr-defined]
+        rows: Rows = instance.component.operator.rows
         held = set(compress(zip(*rows.columns, strict=True), rows.visible))
         wanted = self.oracle.flat(instance.name, masks)
         if held != wanted:
@@ -129,19 +146,16 @@ class Checks:
         if below == masks or component.in_floor > horizon:
             return
         wanted = self.oracle.flat(instance.name, below)
-        wanted_keys: set[Any] | None = None
+        table = list(zip(zip(*rows.columns, strict=True), rows.visible, rows.max_tick, strict=True))
+        seen = {row for row, visible, max_tick in table if visible and max_tick <= horizon}
+        if not seen <= wanted:
+            raise Violation("I6", instance.name, f"rows {sorted(seen - wanted)[:3]} are not in the view at {horizon}")
         width = rows.key_width
-        for key, slot in rows.index.items():
-            if rows.max_tick[slot] > horizon:
-                continue
-            if rows.visible[slot]:
-                if rows.row_at(slot) not in wanted:
-                    raise Violation("I6", instance.name, f"row {rows.row_at(slot)} is not in the view at {horizon}")
-            else:
-                if wanted_keys is None:
-                    wanted_keys = {row[:width] for row in wanted}
-                if key in wanted_keys:
-                    raise Violation("I6", instance.name, f"key {key} is visible in the view at {horizon}")
+        # A free slot depends on no tick.
+        hidden = {row[:width] for row, visible, max_tick in table if not visible and NO_TICK < max_tick <= horizon}
+        if hidden and not hidden.isdisjoint({row[:width] for row in wanted}):
+            wrong = sorted(hidden & {row[:width] for row in wanted})
+            raise Violation("I6", instance.name, f"hides {wrong[:3]}, visible in the view at {horizon}")
 
     def _check_copies(self, instance: Instance, masks: Masks) -> None:
         """I2: the copy of a state in-edge is the sender's state at the adopted epoch and step."""
@@ -152,18 +166,20 @@ class Checks:
             count = len(self.world.graph.lineages[sender])
             part = masks[first : first + count]
             first += count
-            if self.world.graph.is_event[sender] or edge.adopted_epoch == 0:
+            if self.world.plan.by_name[sender].relation.is_event or edge.adopted_epoch == 0:
                 continue
             known = self._history.get((sender, edge.adopted_epoch, edge.applied_step))
-            if known != edge.coverage.key():
+            if known != edge.coverage:
                 raise Violation(
                     "I2",
                     instance.name,
                     f"covers {edge.coverage.show()} of {sender} as of epoch {edge.adopted_epoch} "
-                    f"step {edge.applied_step}, which covered {known}",
+                    f"step {edge.applied_step}, which covered {known.show() if known is not None else 'nothing'}",
                 )
             quenched = self._quenched.setdefault((instance.name, index), set())
             quenched |= edge.quenched
+            if component.operator.inputs[index] is component.operator.rows:
+                continue  # a copy, already checked
             self._check_copy(instance, sender, component.operator.inputs[index], quenched, part)
 
     def _check_copy(self, instance: Instance, sender: str, copy: Rows, quenched: set[Any], masks: Masks) -> None:
@@ -192,12 +208,6 @@ class Checks:
             horizons = self.world.checkpoints[receiver].acknowledged_horizons
             if horizons is None or horizons[edge] < tick:
                 raise Violation("C5", name, f"trims up to {tick}, durable at {receiver}: {horizons}")
-
-
-def _is_upstream(event: Event) -> bool:
-    return not isinstance(event, Restarted) and not (
-        isinstance(event, MessageArrived) and not isinstance(event.message, Upstream)
-    )
 
 
 def _difference(held: set[Any], wanted: frozenset[Any] | set[Any], coverage: LineageCoverage | None) -> str:

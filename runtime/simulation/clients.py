@@ -1,9 +1,9 @@
 """Publishers: clients that number their publishes and repeat them until they are acknowledged.
 
 Each stream has one, on a node of its own, so that its messages are lost, repeated and delayed like all others. A
-publisher also holds the system to its word: what was acknowledged is in the log, once, at the ticks it was told. What they
-publish is drawn by `draw_workload`: a skewed choice of keys, bursts and silent stretches. Subscribers need no file: they
-are leaf components, and a disconnected one is a stopped link.
+publisher also holds the system to its word: what was acknowledged is in the log, once, at the ticks it was told.
+What they publish is drawn by `draw_workload`: a skewed choice of keys, bursts and silent stretches. Subscribers
+need no file: they are leaf components, and a disconnected one is a stopped link.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Rates:
 class Settings:
     """How the components are set up; drawn for each seed."""
 
-    tuning: Tuning = Tuning()
+    tuning: Tuning = field(default_factory=Tuning)
     push_edges: tuple[str, ...] = ()
     soft_components: tuple[str, ...] = ()  # their checkpoints are never reported durable, so any or none may be loaded
     emits: dict[str, Emit] = field(default_factory=dict)

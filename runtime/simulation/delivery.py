@@ -10,7 +10,6 @@ from typing import Any
 
 from runtime.plan import Emit
 from runtime.protocol.events import Deliver, Event, Restarted
-from runtime.simulation.kinds import Kinds, kinds_of
 from runtime.simulation.oracle import Flat, Masks
 from runtime.simulation.violation import Violation
 from runtime.simulation.world import Instance, World
@@ -26,7 +25,6 @@ class DeliveryChecks:
         self._told: dict[tuple[str, int], dict[RowKey, Flat]] = {}  # by incarnation
         self._final: dict[str, dict[RowKey, tuple[bool, Flat]]] = {}
         self._truth: dict[str, tuple[Masks, dict[RowKey, Flat]]] = {}
-        self._kinds: tuple[object, dict[str, Kinds]] = (None, {})
 
     def check(self, instance: Instance, event: Event, delivers: list[Deliver], masks: Masks) -> None:
         """After a leaf handled an event: what it said, and what its subscriber has now."""
@@ -35,13 +33,13 @@ class DeliveryChecks:
         width = self.world.plan.by_name[name].relation.key_width
         if isinstance(event, Restarted) and event.now_us >= 0:  # C7: a token belongs to the rows that were kept with it
             told.clear()
-            rows = instance.component.operator.rows  # type: ignore[attr-defined]
+            rows = instance.component.operator.rows
             told.update((key, rows.row_at(slot)) for key, slot in rows.index.items() if rows.visible[slot])
         for deliver in delivers:
             if deliver.kind == "snapshot":
                 told.clear()
             for row, visible, final in zip(deliver.rows.rows(), deliver.rows.visible, deliver.final, strict=True):
-                self._check_final(name, row[:width], visible, row, final)
+                self._check_final(name, row[:width], visible, row, final, row[:width] in told)
                 if visible:
                     self._check_safe(name, row[:width], row)
                     told[row[:width]] = row  # type: ignore[assignment]
@@ -49,12 +47,12 @@ class DeliveryChecks:
                     told.pop(row[:width], None)
         self._check_whole(instance, delivers, told, masks)
 
-    def _check_final(self, name: str, key: RowKey, visible: bool, row: RowKey, final: bool) -> None:
-        """Final stays final."""
+    def _check_final(self, name: str, key: RowKey, visible: bool, row: RowKey, final: bool, has_it: bool) -> None:
+        """Final stays final. Only a subscriber that lost its rows may be told that it does not have one yet."""
         known = self._final.setdefault(name, {})
         before = known.get(key)
         now = (visible, row if visible else ())
-        if before is not None and before != now:
+        if before is not None and before != now and (visible or has_it):
             raise Violation("final", name, f"{key} was final as {before}, now {now}")
         if final:
             known[key] = now
@@ -64,7 +62,7 @@ class DeliveryChecks:
 
     def _check_safe(self, name: str, key: RowKey, row: RowKey) -> None:
         """C => D for every cell of a monotone row."""
-        kinds = self._kinds_of(name)
+        kinds = self.world.oracle.kinds[name]
         if kinds.rows != "stays":
             return  # absent, visible, gone: D may be any earlier state of C
         truth = self._all(name).get(key)
@@ -101,21 +99,18 @@ class DeliveryChecks:
         if deliver.low is None or deliver.high is None:
             raise Violation("bounds", name, "a delivery without bounds")
         relation = self.world.plan.by_name[name].relation
-        then = {
-            row[: relation.key_width]: row for row in self.world.oracle.flat(name, self._up_to(name, deliver.horizon))
-        }
+        wanted = self.world.oracle.flat(name, self.world.oracle.up_to(name, deliver.horizon))
+        then: dict[RowKey, Flat] = {row[: relation.key_width]: row for row in wanted}
         shown = relation.shown
         for i, row in enumerate(deliver.rows.rows()):
             true = then.get(row[: relation.key_width])
             if true is None or not deliver.rows.visible[i]:
                 continue
             values = [_shown(true, column.form, column.columns) for column in shown] if shown else list(true)
-            for low, value, high in zip(deliver.low[i], values, deliver.high[i], strict=True):
+            bounds: Any = zip(deliver.low[i], values, deliver.high[i], strict=True)
+            for low, value, high in bounds:
                 if value is not None and ((low is not None and value < low) or (high is not None and value > high)):
                     raise Violation("bounds", name, f"{row}: {low}..{high} as of {deliver.horizon}, truth {value}")
-
-    def _up_to(self, name: str, horizon: int) -> Masks:
-        return self.world.oracle.up_to(name, horizon)
 
     def _all(self, name: str) -> dict[RowKey, Flat]:
         """C, by key."""
@@ -126,11 +121,6 @@ class DeliveryChecks:
             cached = (everything, {row[:width]: row for row in self.world.oracle.flat(name, everything)})
             self._truth[name] = cached
         return cached[1]
-
-    def _kinds_of(self, name: str) -> Kinds:
-        if self._kinds[0] is not self.world.graph:
-            self._kinds = (self.world.graph, kinds_of(self.world.graph))
-        return self._kinds[1][name]
 
 
 def _shown(row: Flat, form: str, columns: tuple[int, ...]) -> float | None:

@@ -170,20 +170,6 @@ class Graph:
                 found[node.name] = tuple(stream for source in node.inputs for stream in found[source])
         return found
 
-    @cached_property
-    def is_event(self) -> dict[str, bool]:
-        """Whether a component holds events keyed by their own tick."""
-        found: dict[str, bool] = {}
-        for node in self.nodes:
-            match node.operator:
-                case Stream() | Merge():
-                    found[node.name] = True
-                case Select():
-                    found[node.name] = found[node.inputs[0]]
-                case _:
-                    found[node.name] = False
-        return found
-
     def describe(self) -> str:
         """One line for each component, for stories and failure reports."""
         return "\n".join(

@@ -1,9 +1,10 @@
 """The simulated disk of one node: writes that become durable later, or never.
 
-`stores.py` writes log records, reservations and checkpoints here. A write waits until the next sync; a crash decides what
-becomes of those that waited: lost, torn (half a record, which its checksum betrays, so lost too) or kept although nobody
-was told. A disk may be full (the write fails at once), and a sync may fail (none of the waiting writes counts). What a
-write means is the store's affair; bit rot, which needs to know what a checkpoint is, happens there.
+`stores.py` writes log records, reservations and checkpoints here. A write waits until the next sync; a crash
+decides what becomes of those that waited: lost, torn (half a record, which its checksum betrays, so lost too) or
+kept although nobody was told. A disk may be full (the write fails at once), and a sync may fail (none of the
+waiting writes counts). What a write means is the store's affair; bit rot, which needs to know what a checkpoint is,
+happens there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from runtime.simulation.clock import VirtualClock
 
-SYNC_US = 400
+SYNC_US = 1_500
 
 
 @dataclass

@@ -1,8 +1,9 @@
-"""What can go wrong, drawn from a seed: rates for the network, and a dozen decisions about nodes, disks, links and plans.
+"""What can go wrong, drawn from a seed: rates for the network, and a dozen decisions about nodes, disks, links and
+plans.
 
-Every kind is listed in `KINDS` with its weight. Drawing one only names it; `simulator.py` carries it out and counts it when
-it takes effect (a rotten checkpoint counts only if there was one). Faults with a duration are one decision, so that
-shrinking cannot take away the end and keep the beginning.
+Every kind is listed in `KINDS` with its weight. Drawing one only names it; `simulator.py` carries it out and counts
+it when it takes effect (a rotten checkpoint counts only if there was one). Faults with a duration are one decision,
+so that shrinking cannot take away the end and keep the beginning.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 
 from runtime.simulation.decisions import Decision, Rates
 from runtime.simulation.descriptor import Graph, Leaf, Stream
+from runtime.simulation.kinds import kinds_of
 
 LOSS_MAX = 0.30
 
@@ -178,7 +180,7 @@ def _disconnect(drawing: _Drawing) -> None:
 
 
 def _bulk(drawing: _Drawing) -> None:
-    names = [n.name for n in drawing.graph.nodes if not drawing.graph.is_event[n.name]]
+    names = [name for name, kinds in kinds_of(drawing.graph).items() if not kinds.is_event]
     drawing.add(drawing.instant_us(), "restart", drawing.random.choice(names), "bulk")
 
 

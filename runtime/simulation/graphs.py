@@ -30,7 +30,7 @@ from runtime.simulation.descriptor import (
     Top,
     Union,
 )
-from runtime.simulation.kinds import Kinds, node_kinds
+from runtime.simulation.kinds import PAIRS, Kinds, node_kinds
 
 MERGE_MAX = 8
 NUMBERS = ("final", "rising", "falling")
@@ -68,8 +68,7 @@ class _Drawing:
         name = f"{prefix}{len(self.nodes)}"
         node = Node(name, operator, inputs)
         self.kinds[name] = node_kinds(node, [self.kinds[source] for source in inputs])
-        is_event = isinstance(operator, Stream | Merge) or (isinstance(operator, Select) and self.event[inputs[0]])
-        self.event[name] = is_event
+        self.event[name] = self.kinds[name].is_event
         self.nodes.append(node)
         return name
 
@@ -88,7 +87,7 @@ class _Drawing:
         return [c for c, kind in zip(kinds.columns, kinds.kinds, strict=True) if kind in (*NUMBERS, "versioned")]
 
 
-def random_graph(generator: random.Random, components_max: int = 9) -> Graph:
+def random_graph(generator: random.Random, components_max: int = 7) -> Graph:
     """A graph of 4 components to about `components_max`, without the subscribers."""
     drawing = _Drawing(generator)
     wide = generator.random() < 0.08
@@ -131,7 +130,7 @@ def _draw_group(drawing: _Drawing) -> bool:
         if column == "w" or (kinds.of(column) != "final"):
             functions = ["signed_sum", "min", "max"] if column == "w" else ["sum", "max", "min"]
         if kinds.of(column) == "versioned" or kinds.rows == "versioned":
-            functions = ["min", "max"]
+            functions = ["min", "max", "avg", "count_distinct", "signed_sum"]
         if generator.random() < 0.5:
             function = generator.choice(functions)
             aggregates.append(Aggregate(function, column, f"{function}_{len(aggregates)}"))
@@ -196,12 +195,11 @@ def _draw_event_join(drawing: _Drawing) -> bool:
         right = drawing.pick(keyed)
         outer = drawing.random.random() < 0.5
         defaults = (0,) * len(drawing.kinds[right].columns) if outer else ()
-        if "updown" in drawing.kinds[right].kinds or "average" in drawing.kinds[right].kinds:
+        if set(PAIRS) & set(drawing.kinds[right].kinds):
             outer, defaults = False, ()
         drawing.add("J", Join((("k", "k"),), outer, defaults), (left, right))
     else:
-        on = (("k", "k"), ("g", "g")) if drawing.random.random() < 0.7 else (("k", "k"),)
-        drawing.add("J", Join(on), (left, drawing.pick(drawing.events())))
+        drawing.add("J", Join((("k", "k"), ("g", "g"))), (left, drawing.pick(drawing.events())))
     return True
 
 
@@ -213,7 +211,7 @@ def _draw_state_join(drawing: _Drawing) -> bool:
     keys = drawing.kinds[left].keys
     right = drawing.pick([name for name in drawing.states() if drawing.kinds[name].keys == keys])
     kinds = drawing.kinds[right]
-    outer = drawing.random.random() < 0.4 and not {"updown", "average"} & set(kinds.kinds)
+    outer = drawing.random.random() < 0.4 and not set(PAIRS) & set(kinds.kinds)
     defaults = (0,) * len(kinds.columns) if outer else ()
     drawing.add("J", Join(tuple((key, key) for key in keys), outer, defaults), (left, right))
     return True

@@ -1,31 +1,19 @@
 """The simulated shell around components: nodes, incarnations, and what happens to instructions.
 
-The simulator (`simulator.py`) owns the world and decides what happens; this file does what a broker would do: feed events
-to a component, carry out what it answers, hand messages to the network, write to the disk, keep timers. A node may be down,
-paused or slow; whatever is meant for it then waits, within bounds, or is lost.
+The simulator (`simulator.py`) owns the world and decides what happens; this file does what a broker would do: feed
+events to a component, carry out what it answers, hand messages to the network, write to the disk, keep timers. A
+node may be down, paused or slow; whatever is meant for it then waits, within bounds, or is lost.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Protocol
 
-from runtime.protocol.events import Event, Instruction
 from runtime.simulation.clock import VirtualClock
 from runtime.simulation.disk import Disk
 
-INBOX_MAX = 512
-
-
-class AnyComponent(Protocol):
-    """What the host needs of a component."""
-
-    name: str
-    epoch: int
-    counters: Counter[str]
-
-    def handle(self, event: Event) -> list[Instruction]: ...
+INBOX_MAX = 2_048
 
 
 class Node:
@@ -107,5 +95,5 @@ class Node:
         if self.pauses or not self._inbox:
             return
         self._inbox.popleft()()
-        if self._inbox and self.up and incarnation == self.incarnation:
+        if self._inbox and incarnation == self.incarnation:
             self._work_later()

@@ -1,15 +1,16 @@
 """How the values of a simulated relation may move: derived from a descriptor, as the checker derives it from MPL.
 
 `graphs.py` needs it to draw only operators that make sense, `build.py` to tell the engine which rows are versioned,
-`checks.py` to know what "C implies D" means for a column. Column kinds: `final`, `rising`, `falling`, `updown` (a pair
-of rising numbers), `average` (sum and count), `dominated` (replaced by a later event), `provisional` (a default until a
-value is known), `versioned`. Rows: `stays` (once visible, always), `leaves` (absent, visible, gone), `versioned`.
+`checks.py` to know what "C implies D" means for a column. Column kinds: `final`, `rising`, `falling`, `updown` (a
+pair of rising numbers), `average` (sum and count), `dominated` (replaced by a later event), `provisional` (a
+default until a value is known), `versioned` and `versioned_pair`. Rows: `stays` (once visible, always), `leaves`
+(absent, visible, gone), `versioned`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.simulation.descriptor import (
     PAYLOAD,
@@ -35,6 +36,7 @@ from runtime.simulation.descriptor import (
     joined_name,
 )
 
+PAIRS = ("updown", "average", "versioned_pair")  # two columns in the engine
 STRENGTH = ("stays", "leaves", "versioned")  # a row is as weak as the weakest row it is made of
 
 
@@ -46,6 +48,7 @@ class Kinds:
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
     rows: str
+    is_event: bool = False
 
     def of(self, column: str) -> str:
         return "final" if column in self.keys else self.kinds[self.columns.index(column)]
@@ -55,13 +58,18 @@ class Kinds:
         """The kind of each column as the engine stores them: pairs are two rising columns."""
         spread: list[str] = []
         for kind in self.kinds:
-            spread += ["rising", "rising"] if kind in ("updown", "average") else [kind]
+            if kind in PAIRS:
+                spread += ["versioned" if kind == "versioned_pair" else "rising"] * 2
+            else:
+                spread.append(kind)
         return tuple(spread)
 
     @property
     def versioned(self) -> bool:
         """Rule section 1: a row is monotone only if its visibility and all of its values are."""
-        return self.rows == "versioned" or any(kind in ("versioned", "provisional") for kind in self.kinds)
+        return self.rows == "versioned" or any(
+            kind in ("versioned", "versioned_pair", "provisional") for kind in self.kinds
+        )
 
 
 def kinds_of(graph: Graph) -> dict[str, Kinds]:
@@ -76,16 +84,18 @@ def node_kinds(node: Node, inputs: Sequence[Kinds]) -> Kinds:
     """The kinds of one component, from those of its inputs."""
     match node.operator:
         case Stream():
-            return Kinds((TICK,), PAYLOAD, ("final",) * len(PAYLOAD), "stays")
-        case Merge() | Leaf():
+            return Kinds((TICK,), PAYLOAD, ("final",) * len(PAYLOAD), "stays", is_event=True)
+        case Merge():
             return inputs[0]
+        case Leaf():
+            return replace(inputs[0], is_event=False)
         case Union():
             first = inputs[0]
             kinds = tuple(_weaker(*(side.kinds[i] for side in inputs)) for i in range(len(first.columns)))
             return Kinds(("input", *first.keys), first.columns, kinds, _weakest(*(side.rows for side in inputs)))
         case Select(predicate):
             rows = _weakest(inputs[0].rows, _predicate_rows(predicate, inputs[0]))
-            return Kinds(inputs[0].keys, inputs[0].columns, inputs[0].kinds, rows)
+            return replace(inputs[0], rows=rows)
         case Project(columns):
             return Kinds(inputs[0].keys, columns, tuple(inputs[0].of(c) for c in columns), inputs[0].rows)
         case Distinct(columns):
@@ -101,7 +111,7 @@ def node_kinds(node: Node, inputs: Sequence[Kinds]) -> Kinds:
         case Match(on, negated):
             return _match_kinds(on, negated, inputs[0], inputs[1])
         case Top():
-            return Kinds(inputs[0].keys, inputs[0].columns, inputs[0].kinds, "versioned")
+            return replace(inputs[0], rows="leaves" if inputs[0].is_event else "versioned", is_event=False)
         case Latest(by, first):
             columns = tuple(c for c in (*inputs[0].keys, *inputs[0].columns) if c not in by)
             order = "falling" if first else "rising"
@@ -150,7 +160,9 @@ def _scalar_kind(scalar: Scalar, kinds: Kinds) -> str:
 
 def _group_kinds(by: tuple[str, ...], aggregates: tuple[Aggregate, ...], source: Kinds) -> Kinds:
     steady = source.rows == "stays" and all(source.of(column) == "final" for column in by)
-    kinds = tuple(_aggregate_kind(aggregate, source) if steady else "versioned" for aggregate in aggregates)
+    kinds = tuple(_aggregate_kind(aggregate, source) for aggregate in aggregates)
+    if not steady:
+        kinds = tuple("versioned_pair" if kind in PAIRS else "versioned" for kind in kinds)
     return Kinds(by, tuple(aggregate.name for aggregate in aggregates), kinds, "stays" if steady else "versioned")
 
 
@@ -168,6 +180,8 @@ def _aggregate_kind(aggregate: Aggregate, source: Kinds) -> str:
     }
     if kind == "final":
         return of_final[aggregate.function]
+    if aggregate.function in ("signed_sum", "avg"):
+        return "versioned_pair"
     if kind == "rising" and aggregate.function in ("sum", "max"):
         return "rising"
     return "falling" if kind == "falling" and aggregate.function == "min" else "versioned"
@@ -184,7 +198,7 @@ def _join_kinds(name: str, join: Join, left: Kinds, right: Kinds) -> Kinds:
         rows = "versioned"
     kinds = [right.of(c) for c in rest]
     if join.outer and right.rows != "stays":
-        kinds = ["versioned"] * len(rest)
+        kinds = ["versioned_pair" if kind in PAIRS else "versioned" for kind in kinds]
     elif join.outer:
         kinds = [kind if kind == "rising" else "provisional" for kind in kinds]
     return Kinds(keys, columns, (*left.kinds, *kinds), rows)
@@ -193,4 +207,4 @@ def _join_kinds(name: str, join: Join, left: Kinds, right: Kinds) -> Kinds:
 def _match_kinds(on: tuple[tuple[str, str], ...], negated: bool, left: Kinds, right: Kinds) -> Kinds:
     steady = right.rows == "stays" and all(left.of(a) == "final" and right.of(b) == "final" for a, b in on)
     rows = _weakest(left.rows, "leaves" if negated else "stays") if steady else "versioned"
-    return Kinds(left.keys, left.columns, left.kinds, rows)
+    return replace(left, rows=rows, is_event=False)

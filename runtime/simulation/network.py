@@ -17,7 +17,7 @@ from runtime.simulation.clock import VirtualClock
 from runtime.simulation.decisions import USUAL_DELAY_US, USUAL_FATE, Fate, FateName, LinkName, Rates
 from runtime.simulation.random_source import RandomSource
 
-IN_FLIGHT_MAX = 256
+IN_FLIGHT_MAX = 2_048
 
 M = TypeVar("M")
 

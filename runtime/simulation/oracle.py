@@ -31,7 +31,7 @@ from runtime.simulation.descriptor import (
     Top,
     Union,
 )
-from runtime.simulation.kinds import kinds_of
+from runtime.simulation.kinds import PAIRS, kinds_of
 
 Value = int | tuple[int, ...]
 Row = tuple[Value, ...]
@@ -48,10 +48,10 @@ class Oracle:
         self.graph = graph
         self.ticks: dict[str, list[int]] = {name: [] for name in graph.streams}
         self.rows: dict[str, list[Row]] = {name: [] for name in graph.streams}
-        self.shapes: dict[str, Shape] = {name: (kinds.keys, kinds.columns) for name, kinds in kinds_of(graph).items()}
+        self.kinds = kinds_of(graph)
+        self.shapes: dict[str, Shape] = {name: (kinds.keys, kinds.columns) for name, kinds in self.kinds.items()}
         self._cache: dict[str, dict[Masks, Relation]] = {node.name: {} for node in graph.nodes}
-        pairs = ("updown", "average")
-        self._has_pairs = {name: any(kind in pairs for kind in k.kinds) for name, k in kinds_of(graph).items()}
+        self._has_pairs = {name: any(kind in PAIRS for kind in k.kinds) for name, k in self.kinds.items()}
         self._flat: dict[str, dict[Masks, frozenset[Flat]]] = {node.name: {} for node in graph.nodes}
 
     def record(self, stream: str, tick: int, row: Row) -> None:

@@ -13,11 +13,11 @@ from runtime.simulation.faults import draw_faults, draw_rates
 from runtime.simulation.graphs import figure_1, random_graph
 from runtime.simulation.random_source import RandomSource
 
-WORKLOAD_US = 400_000
+WORKLOAD_US = 250_000
 QUIET_US = 50_000  # between the last publish and the end of the faults
 
 
-def draw_schedule(seed: int, graph_name: str = "random", events: tuple[int, int] = (25, 50)) -> Schedule:
+def draw_schedule(seed: int, graph_name: str = "random", events: tuple[int, int] = (20, 45)) -> Schedule:
     """All decisions of a run. `graph_name`: figure1 or random."""
     source = RandomSource(seed)
     graph = figure_1() if graph_name == "figure1" else random_graph(source.stream("graph"))
@@ -59,15 +59,15 @@ def draw_settings(generator: random.Random, graph: Graph) -> Settings:
     tuning = Tuning(
         ask_delay_us=generator.choice((5_000, 20_000)),
         ask_delay_us_max=200_000,
-        idle_us=150_000,
-        heartbeat_us=80_000,
+        idle_us=200_000,
+        heartbeat_us=120_000,
         push_us=30_000,
         ack_us=generator.choice((5_000, 40_000)),
         gather_us=generator.choice((0, 0, 3_000)),
-        silence_us=generator.choice((20_000, 60_000)),
+        silence_us=generator.choice((40_000, 100_000)),
         reserve_us=generator.choice((50_000, 1_000_000)),
         quench_keys=generator.random() < 0.7,
-        message_rows_max=generator.choice((2, 4_096)),
+        message_rows_max=generator.choice((3, 10, 4_096, 4_096, 4_096, 4_096)),
         answer_rows_max=generator.choice((3, 65_536)),
         held_messages_max=generator.choice((1, 64)),
         curiosity_ranges_max=generator.choice((2, 1_024)),

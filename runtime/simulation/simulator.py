@@ -1,14 +1,15 @@
 """One run: a world, a schedule that is done to it, the checks that look on, and the end that must be the whole truth.
 
-`run_schedule` is what everything else calls. A run ends in one of three ways: it converges after the faults have stopped,
-it breaks a promise (a Violation, reported with the schedule that can be replayed and shrunk), or the engine raises an
-error, which counts as a violation too.
+`run_schedule` is what everything else calls. A run ends in one of three ways: it converges after the faults have
+stopped, it breaks a promise (a Violation, reported with the schedule that can be replayed and shrunk), or the
+engine raises an error, which counts as a violation too.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from runtime.protocol.events import CheckpointDue, ReceiverAttached, ReceiverDetached
@@ -100,7 +101,7 @@ class Simulator:
         self._stop_faults()
         self._converge()
 
-    def _doing(self, decision: Decision):  # type: ignore[no-untyped-def]
+    def _doing(self, decision: Decision) -> Callable[[], None]:
         return lambda: self._actions[decision.kind](decision) if not self._calm or decision.kind == "publish" else None
 
     def _run_until(self, end_us: int) -> None:
@@ -212,9 +213,12 @@ class Simulator:
         self.world.counts["partition"] += 1
         for sender, receiver in pairs:
             self.world.network.stop(sender, receiver)
-        self.world.clock.after(
-            int(duration_us), lambda: [self.world.network.heal(*pair) for pair in pairs] if not self._calm else None
-        )
+
+        def heal() -> None:
+            for sender, receiver in pairs:
+                self.world.network.heal(sender, receiver)
+
+        self.world.clock.after(int(duration_us), lambda: heal() if not self._calm else None)
 
     def _pause(self, decision: Decision) -> None:
         node = self.world.nodes[decision.target]

@@ -1,8 +1,8 @@
 """What survives a crash: the log of each stream, the checkpoints and the epoch of each component.
 
-The host writes here through a node's disk and reads at a restart. Both stores refuse writes of an epoch older than the
-newest that opened them (fencing). A checkpoint that was reported durable is the oldest that may ever be loaded again
-(rule C4); those written but never reported may be loaded or not, as the fault of the moment wants.
+The host writes here through a node's disk and reads at a restart. Both stores refuse writes of an epoch older than
+the newest that opened them (fencing). A checkpoint that was reported durable is the oldest that may ever be loaded
+again (rule C4); those written but never reported may be loaded or not, as the fault of the moment wants.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from runtime.batch import Batch
 from runtime.protocol.checkpoint import Checkpoint
@@ -114,7 +114,7 @@ def store_form(number: int, checkpoint: Checkpoint) -> StoredCheckpoint:
 
 
 class CheckpointStore:
-    """The checkpoints of one component. `reported` is the newest that was acknowledged; only newer ones come after it."""
+    """The checkpoints of one component. `reported` is the newest that was acknowledged; `later` are newer ones."""
 
     def __init__(self) -> None:
         self.reported: StoredCheckpoint | None = None
@@ -145,7 +145,7 @@ class CheckpointStore:
     def choose(self, wish: str) -> tuple[Checkpoint | None, bool]:
         """A checkpoint to restart from: the newest readable one, an older one or none, as far as C4 allows.
 
-        The second value is False if C4 forbids to start without one and none can be read: then only a bulk install helps.
+        The second value is False if C4 forbids to start without one and none can be read: only a bulk install helps.
         """
         candidates = [*([self.reported] if self.reported else []), *self.later]
         if wish == "none":

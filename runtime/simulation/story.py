@@ -1,7 +1,7 @@
 """A run told in words: which component heard what, what it said, what the disk and the network did.
 
-A watcher that writes one line for each event a component handles, with what the component covers afterwards. Used for one
-seed at a time (`--seed`) and for shrunk failures; a run without a story pays nothing for it.
+A watcher that writes one line for each event a component handles, with what the component covers afterwards. Used
+for one seed at a time (`--seed`) and for shrunk failures; a run without a story pays nothing for it.
 """
 
 from __future__ import annotations
