@@ -33,8 +33,8 @@ class Constants:
     """The constants table of one module: `K[n]` values and `F[n]` library functions, each once."""
 
     values: list[Value] = field(default_factory=list)
-    functions: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
-    python: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    functions: list[tuple[str, tuple[Type, ...], Type]] = field(default_factory=list)
+    python: list[tuple[str, str, Type, bool]] = field(default_factory=list)
     _positions: dict[tuple[type, Value], int] = field(default_factory=dict)
 
     def value(self, value: Value) -> str:
@@ -48,13 +48,13 @@ class Constants:
 
     def function(self, name: str, arguments: Sequence[Type], result: Type) -> str:
         """A library function for these types. Types are data here: an enum's values are the user's words."""
-        wanted = (name, tuple(str(type) for type in arguments), str(result))
+        wanted = (name, tuple(arguments), result)
         if wanted not in self.functions:
             self.functions.append(wanted)
         return f"F[{self.functions.index(wanted)}]"
 
     def python_function(self, call: PythonCall) -> str:
-        wanted = (call.module, call.function, str(call.type), call.nullable)
+        wanted = (call.module, call.function, call.type, call.nullable)
         if wanted not in self.python:
             self.python.append(wanted)
         return f"P[{self.python.index(wanted)}]"
@@ -96,7 +96,7 @@ class ScalarWriter:
         value = self.value(expr)
         return f"{value} is True" if expr.nullable else value
 
-    # Choices: what is not needed is not evaluated
+    # Choices evaluate only what they need.
 
     def _case(self, expr: CaseOf) -> str:
         name = self._name()
@@ -163,11 +163,10 @@ class ScalarWriter:
     # Functions
 
     def _apply(self, expr: Apply) -> str:
-        match expr.function:
-            case "and" | "or":
-                return self._logic(expr)
-            case "coalesce":
-                return self._coalesce(expr)
+        if expr.function in ("and", "or"):
+            return self._logic(expr)
+        if expr.function == "coalesce":
+            return self._coalesce(expr)
         arguments = [self.value(argument) for argument in expr.arguments]
         name = self._name()
         if expr.function == "is_null":
@@ -175,9 +174,7 @@ class ScalarWriter:
             return name
         depth = self._depth
         if BY_NAME[expr.function].nulls is Nulls.PROPAGATE:
-            nullable = [
-                text for text, argument in zip(arguments, expr.arguments, strict=True) if argument.nullable
-            ]
+            nullable = [text for text, argument in zip(arguments, expr.arguments, strict=True) if argument.nullable]
             if nullable:
                 self.line(f"{name} = None")
                 self.line(f"if {' and '.join(f'{text} is not None' for text in dict.fromkeys(nullable))}:")
@@ -195,8 +192,8 @@ class ScalarWriter:
             self.line(f"{name} = not {arguments[0]}")
         elif expr.function in _ARITHMETIC and _is_plain(expr, types):
             left, right = (
-                _scaled(text, scale_of(type), scale_of(expr.type), expr.function)
-                for text, type in zip(arguments, types, strict=True)
+                _scaled(text, scale_of(operand), scale_of(expr.type), expr.function)
+                for text, operand in zip(arguments, types, strict=True)
             )
             self.line(f"{name} = {left} {_ARITHMETIC[expr.function]} {right}")
             self._check(name, expr)
@@ -236,7 +233,7 @@ def _compare_alike(types: tuple[Type, ...]) -> bool:
 
 def _is_plain(expr: Apply, types: tuple[Type, ...]) -> bool:
     """Exact arithmetic that needs no rounding."""
-    if isinstance(expr.type, FloatType) or any(isinstance(type, FloatType) for type in types):
+    if isinstance(expr.type, FloatType) or any(isinstance(operand, FloatType) for operand in types):
         return False
     if expr.function == "multiply":
         return scale_of(types[0]) + scale_of(types[1]) == scale_of(expr.type)
