@@ -113,6 +113,11 @@ def call_library(
         return _apply_common(spec, arguments, span, diagnostics, name)
     if spec.name == "nullif":
         arguments = align(arguments[0], arguments[1], span, diagnostics, ordered=False)
+    if not is_error(*arguments) and spec.result(arguments) is None:
+        # Each fits its parameter, but not the others: `mod(1, 'x')`.
+        together = " and ".join(str(argument.type) for argument in arguments)
+        diagnostics.report(codes.ARGUMENT_TYPE, span, f"`{name}` does not take {together}", "these do not go together")
+        return error(span)
     return apply(spec.name, arguments, span, diagnostics)
 
 

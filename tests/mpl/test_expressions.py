@@ -152,6 +152,7 @@ def test_constants_are_folded_and_known() -> None:
         ("s || i", ["MPL0309"]),
         ("year(p)", ["MPL0309"]),
         ("greatest(b, i)", ["MPL0309"]),
+        ("mod(i, s)", ["MPL0309"]),
         ("sum(i)", ["MPL0311"]),
         ("max(i, 2)", ["MPL0311"]),
         ("e = 'opn'", ["MPL0312"]),
