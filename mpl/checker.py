@@ -6,7 +6,7 @@ without a message of its own. Kinds and finality are derived afterwards (`mpl/kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mpl import nodes, typed
@@ -17,7 +17,7 @@ from mpl.diagnostic import Diagnostics, Note, did_you_mean
 from mpl.expressions import FunctionTable
 from mpl.order import in_reading_order, relations_read
 from mpl.relations.context import Context
-from mpl.relations.keys import identifies
+from mpl.relations.keys import candidates, identifies
 from mpl.relations.pipeline import check_relation
 from mpl.relations.sets import streams_of_events
 from mpl.source import Span
@@ -183,7 +183,8 @@ class _Checker:
             key = self._declared_key(decl.key, node.schema)
             if key is None:
                 return None
-            node = replace(node, schema=replace(node.schema, key=key))
+            others = tuple(known for known in dict.fromkeys(candidates(node.schema)) if known != key)
+            node = replace(node, schema=replace(node.schema, key=key, unique=others))
         return typed.View(decl.name.text, node, decl.storage, span=decl.name.span)
 
     def _declared_key(self, written: tuple[nodes.Name, ...], schema: typed.Schema) -> tuple[int, ...] | None:
@@ -196,19 +197,23 @@ class _Checker:
                     name.span,
                     f"there is no column `{name.text}` here",
                     "not a column of this view",
-                    help=did_you_mean(name.text, by_name) or f"the columns are {', '.join(by_name)}",
+                    help=did_you_mean(name.text, by_name) or _columns_help(by_name),
+                )
+                return None
+            if by_name[name.text] in positions:
+                self.diagnostics.report(
+                    names.DUPLICATE_COLUMN, name.span, f"`{name.text}` is listed twice", "already in the list"
                 )
                 return None
             positions.append(by_name[name.text])
         if identifies(schema, positions):
             return tuple(sorted(positions))
-        actual = ", ".join(schema.columns[position].name for position in schema.key)
         self.diagnostics.report(
             names.KEY_NOT_UNIQUE,
             written[0].span.to(written[-1].span),
             "several rows of this view may have the same value of this key",
             "does not identify rows",
-            help=f"the key is ({actual})" if actual else "this view has one row only: leave the key out",
+            help=_key_help(schema),
         )
         return None
 
@@ -281,6 +286,17 @@ class _Checker:
             else:
                 drops.append(typed.Drop(statement.what, statement.name.text, span=statement.span))
         return tuple(drops)
+
+
+def _columns_help(known: Iterable[str]) -> str:
+    return f"the columns are {', '.join(f'`{name}`' for name in known)}"
+
+
+def _key_help(schema: typed.Schema) -> str:
+    if any(schema.columns[position].hidden for position in schema.key):
+        return "only their ticks tell these rows apart: name the tick in the stream, or take the `latest per` a key"
+    actual = ", ".join(f"`{schema.columns[position].name}`" for position in schema.key)
+    return f"what identifies rows is {actual}" if actual else "this view has one row only: leave the key out"
 
 
 _SUBSCRIBE_WORDS: dict[type[nodes.Node], str] = {

@@ -105,6 +105,18 @@ class DeploymentChecker:
         )
         return False
 
+    def _stream(self, name: nodes.Name) -> bool:
+        if name.text in self.streams or name.text not in self.relations:
+            return self._subject(name, self.streams, "stream")
+        self.diagnostics.report(
+            deployment.UNKNOWN_SUBJECT,
+            name.span,
+            f"only streams are published, and `{name.text}` is none",
+            "not a stream",
+            help="say with `place ... on` where a view runs",
+        )
+        return False
+
     def link(self, decl: nodes.LinkDecl) -> None:
         known = [self.broker(decl.left), self.broker(decl.right)]
         failed = not all(known)
@@ -141,7 +153,7 @@ class DeploymentChecker:
         )
 
     def publish(self, decl: nodes.PublishDecl) -> None:
-        known = [self._subject(decl.stream, self.streams, "stream"), self.broker(decl.broker)]
+        known = [self._stream(decl.stream), self.broker(decl.broker)]
         if all(known) and not self._at_home_already(decl.stream, decl.span):
             self.result.placements.append(typed.Placement(decl.stream.text, "at", decl.broker.text, span=decl.span))
 

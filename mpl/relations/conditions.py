@@ -67,8 +67,8 @@ def _check_using(sides: Sides, condition: nodes.Using, context: Context) -> Cond
     failed = False
     for name in condition.columns:
         column = nodes.ColumnName(None, name, span=name.span)
-        left = column_at(sides.left, column, context)
-        right = column_at(sides.right, column, context) if left else None
+        left = column_at(sides.left, column, context, "the left side")
+        right = column_at(sides.right, column, context, "the right side") if left else None
         if left is None or right is None:
             failed = True
         elif left.index in pairs:

@@ -41,23 +41,25 @@ class Current:
         return self.node.schema
 
 
-def column_at(current: Current | Scope, column: nodes.ColumnName, context: Context) -> ScopeColumn | None:
+def column_at(
+    current: Current | Scope, column: nodes.ColumnName, context: Context, place: str = "what is read"
+) -> ScopeColumn | None:
     """The column that a written name means; an unknown one is reported with what there is instead."""
     scope = current.scope if isinstance(current, Current) else current
     qualifier = column.qualifier.text if column.qualifier else None
     found = scope.find(qualifier, column.name.text)
     if found is None:
-        report_unknown_column(column, scope, context.diagnostics)
+        report_unknown_column(column, scope, context.diagnostics, place)
     return found
 
 
-def report_unknown_column(column: nodes.ColumnName, scope: Scope, diagnostics: Diagnostics) -> None:
+def report_unknown_column(column: nodes.ColumnName, scope: Scope, diagnostics: Diagnostics, place: str) -> None:
     qualifier = column.qualifier.text if column.qualifier else None
     diagnostics.report(
         names.UNKNOWN_COLUMN,
         column.span,
         f"there is no column `{column.text}` here",
-        "not a column of what is read" if qualifier is None else f"`{qualifier}` has no such column here",
+        f"not a column of {place}" if qualifier is None else f"`{qualifier}` has no such column here",
         help=scope.suggest(qualifier, column.name.text) or list_columns(scope),
     )
 

@@ -55,8 +55,8 @@ def name_sides(
                 context.diagnostics.report(
                     relations.SAME_NAME_BOTH_SIDES,
                     source.span,
-                    f"both sides have a column `{column.name}`",
-                    "brings it a second time",
+                    f"`{column.name}` would mean two columns",
+                    "brings the second one",
                     help="`rename` or `project` one of them before the join",
                 )
                 return None

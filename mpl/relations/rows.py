@@ -173,7 +173,7 @@ def check_window(current: Current, operator: nodes.Window, context: Context) -> 
             operator.column.span,
             f"`{operator.column.text}` may be null, so some rows would be in no window",
             "may be null",
-            help=f"put `where {operator.column.text} is not null` and a `coalesce` before the window",
+            help="say what counts instead: `extend t := coalesce(..., ...)`, and take the window over that",
         )
     failed |= _report_bad_durations(operator, context)
     taken = set(current.scope.names)

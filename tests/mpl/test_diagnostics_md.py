@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpl.diagnostic import Diagnostics
-from mpl.parser import parse
+from mpl.check import check
 from mpl.render import render_all
 from mpl.source import Source
 
@@ -20,10 +19,8 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def printed(text: str) -> str:
     """What checking a program prints; "no errors" when it prints nothing."""
-    source = Source("snippet.mpl", text)
-    diagnostics = Diagnostics()
-    parse(source, diagnostics)
-    return render_all(diagnostics, dropped=diagnostics.dropped) or "no errors\n"
+    checked = check(Source("snippet.mpl", text))
+    return render_all(checked.diagnostics, dropped=checked.dropped) or "no errors\n"
 
 
 def rewritten(text: str) -> str:

@@ -1,6 +1,5 @@
 """Goal: what random programs once found stays found. Each test is a mistake that was in the checker, made small."""
 
-from tests.generator.properties import wrong_with_any
 from tests.mpl.shown import errors, view
 
 TWO = "stream A (x int, t time); stream B (x int, t time); "
@@ -43,4 +42,5 @@ def test_a_second_window_is_one_mistake() -> None:
 
 
 def test_mod_of_what_cannot_be_divided() -> None:
-    assert wrong_with_any("function f(a int) returns int = mod(a, 'x');") is None
+    assert errors("function f(a int) returns int = mod(a, 'x');") == ["MPL0309"]
+    assert errors("function f(a int) returns int = mod(null, a);") == ["MPL0304"]
