@@ -29,10 +29,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Layout:
-    """`cells` has one entry for each column of the schema, in its order."""
+    """`cells` has one entry for each column of the schema, in its order.
+
+    `front` physical columns come first that no column of the schema names: the tick of a table's rows.
+    """
 
     relation: plan.Relation
     cells: tuple[Cell, ...]
+    front: int = 0
 
     def plain(self, position: int) -> int:
         """The physical column of a column that is known to be one."""
@@ -98,11 +102,19 @@ def physical_order(schema: Schema, is_event: bool) -> tuple[int, ...]:
 
 
 def lay_out(
-    name: str, schema: Schema, knowledge: Knowledge, shapes: Sequence[Shape], order: Sequence[int], key_width: int
+    name: str,
+    schema: Schema,
+    knowledge: Knowledge,
+    shapes: Sequence[Shape],
+    order: Sequence[int],
+    key_width: int,
+    *,
+    front: int = 0,
+    is_event: bool | None = None,
 ) -> Layout:
     """The layout of a relation whose columns have these shapes and are stored in this order."""
     cells: dict[int, Cell] = {}
-    columns: list[plan.Column] = []
+    columns = [plan.Column("tick") for _ in range(front)]
     shown: list[plan.ShownColumn] = []
     for position in order:
         shape = shapes[position]
@@ -116,12 +128,12 @@ def lay_out(
         name,
         tuple(columns),
         key_width,
-        is_event=knowledge.is_event,
+        is_event=knowledge.is_event if is_event is None else is_event,
         versioned=knowledge.rows_versioned,
         finality=plan.Finality.VISIBLE if knowledge.finality.when is FinalWhen.AT_ONCE else plan.Finality.NEVER,
         shown=tuple(shown),
     )
-    return Layout(relation, tuple(cells[position] for position in range(len(schema.columns))))
+    return Layout(relation, tuple(cells[position] for position in range(len(schema.columns))), front)
 
 
 def passed_on(schema: Schema, knowledge: Knowledge, kept: Sequence[tuple[Layout, int]]) -> list[Shape]:

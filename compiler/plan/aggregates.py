@@ -1,0 +1,113 @@
+"""Aggregates of a group-by: which runtime aggregate, over which generated functions, in which physical columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compiler.codegen.module import Function
+from compiler.plan.functions import Functions
+from compiler.plan.layout import Shape, column_kind, value_type
+from mpl.knowledge import Kind, Knowledge
+from mpl.typed import AggregateItem, AggregateNode, Column, Schema
+from mpl.types import Bounds, Type
+from runtime import plan
+from runtime.operators.aggregate import AggregateSpec
+from runtime.operators.count_distinct import CountDistinctSpec
+from runtime.operators.extremes import MaxSpec, MinSpec
+from runtime.operators.totals import AverageSpec, CountSpec, SignedSumSpec, SumSpec
+from runtime.plan import ColumnKind
+
+MakeSpec = Callable[[Mapping[str, Function]], AggregateSpec]
+
+
+@dataclass(frozen=True)
+class PlannedAggregate:
+    """`make` gives the runtime's aggregate once the functions are loaded. `sum_type`: of an average's sum."""
+
+    shape: Shape
+    make: MakeSpec
+    sum_type: Type | None = None
+
+
+def plan_aggregates(
+    node: AggregateNode,
+    schema: Schema,
+    knowledge: Knowledge,
+    functions: Functions,
+    must_be_plain: frozenset[int],
+) -> list[PlannedAggregate]:
+    start = len(node.group)
+    return [
+        _plan_one(item, schema.columns[position], knowledge, position, functions, position in must_be_plain)
+        for position, item in enumerate(node.items, start=start)
+    ]
+
+
+def _plan_one(
+    item: AggregateItem,
+    column: Column,
+    knowledge: Knowledge,
+    position: int,
+    functions: Functions,
+    must_be_plain: bool,
+) -> PlannedAggregate:
+    argument = functions.value(item.argument) if item.argument is not None else None
+    where = functions.condition(item.where) if item.where is not None else None
+    kind = column_kind(knowledge, position)
+
+    def made(cls: Callable[..., AggregateSpec]) -> MakeSpec:
+        return lambda loaded: cls(
+            loaded[argument] if argument is not None else None, loaded[where] if where is not None else None
+        )
+
+    def plain(contribution_max: int | None = None) -> Shape:
+        part = plan.Column(column.name, value_type(column.type), kind, column.nullable, contribution_max)
+        return Shape("plain", (part,))
+
+    match item.function:
+        case "count":
+            return PlannedAggregate(plain(1), made(CountDistinctSpec if item.distinct else CountSpec))
+        case "sum":
+            bounds = item.argument.bounds if item.argument is not None else Bounds()
+            if knowledge.columns[position].kind is Kind.PN and not must_be_plain:
+                return PlannedAggregate(_signed(column, bounds), made(SignedSumSpec))
+            return PlannedAggregate(plain(_whole(bounds.high)), made(SumSpec))
+        case "avg":
+            assert item.argument is not None
+            return PlannedAggregate(_average(column, kind), made(AverageSpec), item.argument.type)
+        case "max" | "any":
+            return PlannedAggregate(plain(), made(MaxSpec))
+        case "min" | "all":
+            return PlannedAggregate(plain(), made(MinSpec))
+        case "first" | "last":
+            raise AssertionError("refused before planning")
+
+
+def _whole(bound: int | float | None) -> int | None:
+    return bound if isinstance(bound, int) and bound >= 0 else None
+
+
+def _signed(column: Column, bounds: Bounds) -> Shape:
+    high, low = bounds.high, bounds.low
+    most = high if isinstance(high, int) and high > 0 else None
+    least = -low if isinstance(low, int) and low < 0 else None
+    kind = value_type(column.type)
+    return Shape(
+        "difference",
+        (
+            plan.Column(f"{column.name}+", kind, ColumnKind.UP, contribution_max=most),
+            plan.Column(f"{column.name}-", kind, ColumnKind.UP, contribution_max=least),
+        ),
+    )
+
+
+def _average(column: Column, kind: ColumnKind) -> Shape:
+    values = value_type(column.type)
+    return Shape(
+        "average",
+        (
+            plan.Column(f"{column.name} sum", values, kind, nullable=False),
+            plan.Column(f"{column.name} count", plan.ValueType.INT, kind),
+        ),
+    )
