@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.graph.transform import references_of, source_of
+from compiler.graph.transform import Scan, source_of
 from mpl.functions import BY_NAME
 from mpl.functions.casts import decimal_to_text
 from mpl.functions.time_text import time_to_text
@@ -243,7 +243,7 @@ def _item_text(item: AggregateItem, columns: Columns) -> str:
 
 def _pair_text(node: JoinNode | AsofNode | MatchingNode | UnionNode | MinusNode) -> str:
     left, right = node.left.schema.columns, node.right.schema.columns
-    name = printable(source_of(references_of(node)[1]))
+    name = printable(source_of(node.right)) if isinstance(node.right, Scan) else "right"
     if isinstance(node, UnionNode):
         return f"union of ({names_of(node.left_kept, left)}) and ({names_of(node.right_order, right)})"
     if isinstance(node, MinusNode):

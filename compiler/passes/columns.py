@@ -22,6 +22,7 @@ from compiler.needs import Provided, input_needs, kept_schema, narrowed
 from mpl.source import Span
 from mpl.typed import (
     AsofNode,
+    ExtendNode,
     JoinNode,
     LatestNode,
     MatchingNode,
@@ -90,7 +91,7 @@ class _Pruner:
         provided = tuple(columns for _, columns in inputs)
         node, result = narrowed(transform.node, references, provided, frozenset(self.needed[transform.id]))
         self.provided[transform.id] = result
-        if isinstance(node, ProjectNode) and _changes_nothing(node):
+        if _changes_nothing(node):
             self.instead[transform.id] = self.draft.bypass(replace(transform, node=node), inputs[0][0])
         else:
             self.instead[transform.id] = self.draft.add(replace(transform, node=node))
@@ -134,5 +135,11 @@ def _holds_rows(node: RelationTree) -> bool:
     return isinstance(node, JoinNode | AsofNode | MatchingNode | TopNode | LatestNode | MinusNode)
 
 
-def _changes_nothing(node: ProjectNode) -> bool:
-    return not node.drops_key and node.kept == tuple(range(len(node.input.schema.columns)))
+def _changes_nothing(node: RelationTree) -> bool:
+    match node:
+        case ProjectNode():
+            return not node.drops_key and node.kept == tuple(range(len(node.input.schema.columns)))
+        case ExtendNode():
+            return not node.values
+        case _:
+            return False

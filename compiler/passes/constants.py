@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.expressions import simplified, truth
+from compiler.expressions import conjunction, conjuncts, may_fail, simplified, truth
 from compiler.graph import Draft, TransformGraph
 from mpl.expressions.build import constant
 from mpl.typed import (
@@ -63,9 +63,12 @@ def _folded(node: RelationTree) -> RelationTree:
 
 
 def _condition(expr: Expr) -> Expr:
-    """Null means the same as false wherever rows are chosen."""
-    expr = simplified(expr)
-    return constant(False, BoolType(), expr.span) if truth(expr) is False else expr
+    """Null means the same as false wherever rows are chosen, also as one part of an `and`."""
+    parts = conjuncts(simplified(expr))
+    if not any(truth(part) is False for part in parts):
+        return conjunction(tuple(parts)) or expr
+    failing = [part for part in parts if truth(part) is None and may_fail(part)]
+    return conjunction((*failing, constant(False, BoolType(), expr.span))) or expr
 
 
 def _optional(expr: Expr | None) -> Expr | None:

@@ -1,0 +1,10 @@
+"""Codes CMP01xx: what the language allows and the engine does not run yet. Every code has an entry in docs/errors/."""
+
+from mpl.diagnostic import Code, Severity
+
+WINDOW_UNSUPPORTED = Code("CMP0101", Severity.ERROR, "windows do not run yet")
+ASOF_UNSUPPORTED = Code("CMP0102", Severity.ERROR, "asof joins do not run yet")
+FULL_JOIN_UNSUPPORTED = Code("CMP0103", Severity.ERROR, "full joins do not run yet")
+PYTHON_NOT_ALLOWED = Code("CMP0104", Severity.ERROR, "a Python function is not allowed here")
+
+CODES: tuple[Code, ...] = (WINDOW_UNSUPPORTED, ASOF_UNSUPPORTED, FULL_JOIN_UNSUPPORTED, PYTHON_NOT_ALLOWED)
