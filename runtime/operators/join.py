@@ -59,6 +59,7 @@ class Join(RowOperator):
         self._wanders = [not are_final(relation, columns) for relation, columns in zip(inputs, on, strict=True)]
         sides = {c >= inputs[0].width for c in spec.columns[: output.key_width]}
         self._anchor: int | None = None if len(sides) > 1 else int(True in sides)
+        self._has_anchors = self._anchor is not None or self._default is not None
         if self._default is not None and self._anchor == 1:
             raise PlanError(f"{output.name}: a left join needs a key column of the left side")
 
@@ -78,8 +79,8 @@ class Join(RowOperator):
         if self._wanders[edge] and len(batch):
             tick = max(batch.max_ticks)
             self.hidden_tick = max(self.hidden_tick, tick)
-            if self._anchor is not None or self._default is not None:
-                self.touch_all(tick, touched)
+            if self._has_anchors and edge != (self._anchor or 0):
+                self.touch_all(tick, touched)  # partners that anchors had in between
         return touched
 
     def _results(self, edge: int, batch: Batch, slots: Sequence[int], moves: list[Move]) -> Results:
@@ -91,7 +92,7 @@ class Join(RowOperator):
         results: Results = {}
         if self._anchor is None:
             self._join_pairs(edge, moves, sides, results)
-        if self._anchor is not None or self._default is not None:
+        if self._has_anchors:
             anchor = self._anchor or 0
             for slot, tick in self._reached(anchor, edge, batch, moves).items():
                 self._join_anchored(anchor, slot, tick, sides, results)

@@ -173,6 +173,22 @@ def test_match_column_that_changes(outer: bool, generator: random.Random) -> Non
 
 
 @given(generator=generators)
+def test_partners_that_change_what_they_match(generator: random.Random) -> None:
+    """An unmatched left row depends on every right row that may have matched it unseen."""
+
+    def compute(left: View, right: View) -> View:
+        result = {}
+        for key, row in left.items():
+            for b in [b for b, other in right.items() if other[1] == key[0]] or [(None,)]:
+                result[(*key, *b)] = row
+        return result
+
+    spec = JoinSpec(((0, 2),), (0, 2, 1), default=(None,) * 4)
+    output = relation("out", 2, (UP,), versioned=True)
+    attack(generator, lambda *inputs: Stage(spec, output, compute, *inputs), totals, last)
+
+
+@given(generator=generators)
 def test_pairs_by_a_column_that_changes(generator: random.Random) -> None:
     def compute(left: View, right: View) -> View:
         return {(*a, *b): (row[1],) for a, row in left.items() for b, other in right.items() if row[1] == other[1]}
