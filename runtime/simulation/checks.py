@@ -9,15 +9,14 @@ they were checked.
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import compress
 from typing import Any
 
-from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage, LineageCoverage
 from runtime.protocol.events import Deliver, Event, Instruction, Restarted, Send
 from runtime.protocol.messages import Knowledge, Part
-from runtime.rows import Rows
 from runtime.simulation.delivery import DeliveryChecks
 from runtime.simulation.oracle import Masks, Oracle, Row
+from runtime.simulation.row_checks import check_as_of, check_copy, check_rows, difference
 from runtime.simulation.violation import Violation
 from runtime.simulation.world import Instance, World
 
@@ -73,7 +72,9 @@ class Checks:
             self._check_held(instance, masks)
         else:
             self._check_step(instance, coverage, instructions)
-            self._check_rows(instance, coverage, masks)
+            rows = component.operator.rows
+            check_rows(self.oracle, name, rows, coverage, masks)
+            check_as_of(self.oracle, name, rows, component.in_floor, coverage.horizon(), masks)
             self._check_copies(instance, masks)
         delivers = [instruction for instruction in instructions if isinstance(instruction, Deliver)]
         if delivers or name in self.world.graph.leaves:
@@ -130,33 +131,6 @@ class Checks:
 
     # Rows
 
-    def _check_rows(self, instance: Instance, coverage: LineageCoverage, masks: Masks) -> None:
-        """I1: the visible rows are the view of exactly the covered ticks."""
-        rows: Rows = instance.component.operator.rows
-        held = set(compress(zip(*rows.columns, strict=True), rows.visible))
-        wanted = self.oracle.flat(instance.name, masks)
-        if held != wanted:
-            raise Violation("I1", instance.name, _difference(held, wanted, coverage))
-        self._check_as_of(instance, rows, coverage.horizon(), masks)
-
-    def _check_as_of(self, instance: Instance, rows: Rows, horizon: int, masks: Masks) -> None:
-        """I6: a row that depends on no tick above the horizon is that of the view at the horizon."""
-        component: Any = instance.component
-        below = self.oracle.up_to(instance.name, horizon)
-        if below == masks or component.in_floor > horizon:
-            return
-        wanted = self.oracle.flat(instance.name, below)
-        table = list(zip(zip(*rows.columns, strict=True), rows.visible, rows.max_tick, strict=True))
-        seen = {row for row, visible, max_tick in table if visible and max_tick <= horizon}
-        if not seen <= wanted:
-            raise Violation("I6", instance.name, f"rows {sorted(seen - wanted)[:3]} are not in the view at {horizon}")
-        width = rows.key_width
-        # A free slot depends on no tick.
-        hidden = {row[:width] for row, visible, max_tick in table if not visible and NO_TICK < max_tick <= horizon}
-        if hidden and not hidden.isdisjoint({row[:width] for row in wanted}):
-            wrong = sorted(hidden & {row[:width] for row in wanted})
-            raise Violation("I6", instance.name, f"hides {wrong[:3]}, visible in the view at {horizon}")
-
     def _check_copies(self, instance: Instance, masks: Masks) -> None:
         """I2: the copy of a state in-edge is the sender's state at the adopted epoch and step."""
         component: Any = instance.component
@@ -180,15 +154,7 @@ class Checks:
             quenched |= edge.quenched
             if component.operator.inputs[index] is component.operator.rows:
                 continue  # a copy, already checked
-            self._check_copy(instance, sender, component.operator.inputs[index], quenched, part)
-
-    def _check_copy(self, instance: Instance, sender: str, copy: Rows, quenched: set[Any], masks: Masks) -> None:
-        held = set(compress(zip(*copy.columns, strict=True), copy.visible))
-        wanted = self.oracle.flat(sender, masks)
-        if held != wanted:
-            width = copy.key_width
-            if {row for row in held ^ wanted if row[:width] not in quenched}:
-                raise Violation("I2", instance.name, f"copy of {sender}: " + _difference(held, wanted, None))
+            check_copy(self.oracle, instance.name, sender, component.operator.inputs[index], quenched, part)
 
     def _check_held(self, instance: Instance, masks: Masks) -> None:
         """I1 for event relations: what was not trimmed is exactly the surviving events of the covered ticks."""
@@ -197,7 +163,7 @@ class Checks:
         held = {row for columns in component.held.columns for row in zip(*columns, strict=True) if row[0] > trimmed}
         wanted = {row for row in self.oracle.flat(instance.name, masks) if row[0] > trimmed}
         if held != wanted:
-            raise Violation("I1", instance.name, _difference(held, wanted, component.coverage()))
+            raise Violation("I1", instance.name, difference(held, wanted, component.coverage()))
         if trimmed >= 0:
             self._check_trim(instance.name, trimmed)
 
@@ -208,9 +174,3 @@ class Checks:
             horizons = self.world.checkpoints[receiver].acknowledged_horizons
             if horizons is None or horizons[edge] < tick:
                 raise Violation("C5", name, f"trims up to {tick}, durable at {receiver}: {horizons}")
-
-
-def _difference(held: set[Any], wanted: frozenset[Any] | set[Any], coverage: LineageCoverage | None) -> str:
-    extra, missing = sorted(held - wanted, key=repr)[:3], sorted(wanted - held, key=repr)[:3]
-    covering = f", covering {coverage.show()}" if coverage is not None else ""
-    return f"holds {extra or 'nothing'} wrongly, lacks {missing or 'nothing'}{covering}"

@@ -184,6 +184,19 @@ def _bulk(drawing: _Drawing) -> None:
     drawing.add(drawing.instant_us(), "restart", drawing.random.choice(names), "bulk")
 
 
+def _fall_back(drawing: _Drawing) -> None:
+    """A component starts anew, and one that it feeds returns to an old checkpoint in the same moment."""
+    component = drawing.component(streams=False)
+    consumers = drawing.graph.consumers[component]
+    if not consumers:
+        return
+    consumer, _ = drawing.random.choice(consumers)
+    early_us, late_us = sorted((drawing.instant_us(), drawing.instant_us()))
+    drawing.add(early_us, "checkpoint", consumer)
+    drawing.add(late_us, "restart", component, drawing.random.choice(("bulk", "none", "newest")))
+    drawing.add(late_us + int(drawing.random.random() * 3_000), "restart", consumer, "newest")
+
+
 def _move(drawing: _Drawing) -> None:
     """Another node takes over; the old incarnation may go on for a while, not knowing."""
     overlap_us = 0 if drawing.random.random() < 0.5 else drawing.duration_us(60_000)
@@ -216,6 +229,7 @@ KINDS: tuple[tuple[Callable[[_Drawing], None], int], ...] = (
     (_clock, 1),
     (_disconnect, 2),
     (_bulk, 1),
+    (_fall_back, 2),
     (_move, 2),
     (_change_plan, 2),
 )

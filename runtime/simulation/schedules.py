@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 from runtime.plan import Emit, Tuning
 from runtime.simulation.build import edge_name
@@ -12,28 +13,66 @@ from runtime.simulation.descriptor import Graph, Leaf, Stream
 from runtime.simulation.faults import draw_faults, draw_rates
 from runtime.simulation.graphs import figure_1, random_graph
 from runtime.simulation.random_source import RandomSource
-
-WORKLOAD_US = 250_000
-QUIET_US = 50_000  # between the last publish and the end of the faults
+from runtime.simulation.small_graphs import SMALL_GRAPHS
 
 
-def draw_schedule(seed: int, graph_name: str = "random", events: tuple[int, int] = (20, 45)) -> Schedule:
-    """All decisions of a run. `graph_name`: figure1 or random."""
+@dataclass(frozen=True)
+class Size:
+    """How much happens in a run, and how fast its components are: tuples are drawn from, or give a range."""
+
+    events: tuple[int, int]
+    faults: tuple[int, ...]
+    workload_us: int
+    quiet_us: int  # between the last publish and the end of the faults
+    ask_us: tuple[int, ...]
+    ack_us: tuple[int, ...]
+    silence_us: tuple[int, ...]
+    heartbeat_us: int
+    idle_us: int
+    patience_us: int  # the longest wait between two questions
+
+
+LARGE = Size(
+    (20, 45),
+    (0, 4, 8, 12, 16),
+    250_000,
+    50_000,
+    (5_000, 20_000),
+    (5_000, 40_000),
+    (40_000, 100_000),
+    120_000,
+    200_000,
+    200_000,
+)
+SMALL = Size(
+    (4, 14), (2, 4, 6, 9), 60_000, 20_000, (2_000, 6_000), (1_000, 8_000), (8_000, 30_000), 25_000, 40_000, 30_000
+)
+GRAPHS = ("random", "figure1", "small")
+
+
+def draw_schedule(seed: int, graph_name: str = "random") -> Schedule:
+    """All decisions of a run. `graph_name` is one of GRAPHS."""
     source = RandomSource(seed)
-    graph = figure_1() if graph_name == "figure1" else random_graph(source.stream("graph"))
+    size = SMALL if graph_name == "small" else LARGE
+    generator = source.stream("graph")
+    if graph_name == "small":
+        graph = generator.choice(SMALL_GRAPHS)
+    else:
+        graph = figure_1() if graph_name == "figure1" else random_graph(generator)
     placement = draw_placement(source.stream("placement"), graph)
     generator = source.stream("workload")
-    workload = draw_workload(generator, graph, generator.randint(*events), WORKLOAD_US)
+    workload = draw_workload(generator, graph, generator.randint(*size.events), size.workload_us)
     generator = source.stream("faults")
-    faults = draw_faults(generator, graph, placement, generator.choice((0, 4, 8, 12, 16)), WORKLOAD_US + QUIET_US)
+    end_us = size.workload_us + size.quiet_us
+    faults = draw_faults(generator, graph, placement, generator.choice(size.faults), end_us)
     return Schedule(
         seed=seed,
         graph=graph,
         placement=placement,
         decisions=in_order([*workload, *faults]),
-        faults_end_us=WORKLOAD_US + QUIET_US,
+        faults_end_us=end_us,
         rates=draw_rates(source.stream("rates")),
-        settings=draw_settings(source.stream("settings"), graph),
+        settings=draw_settings(source.stream("settings"), graph, size),
     )
 
 
@@ -54,17 +93,17 @@ def draw_placement(generator: random.Random, graph: Graph) -> dict[str, str]:
     return placement
 
 
-def draw_settings(generator: random.Random, graph: Graph) -> Settings:
+def draw_settings(generator: random.Random, graph: Graph, size: Size) -> Settings:
     """Small bounds in some runs, so that what happens at them happens often."""
     tuning = Tuning(
-        ask_delay_us=generator.choice((5_000, 20_000)),
-        ask_delay_us_max=200_000,
-        idle_us=200_000,
-        heartbeat_us=120_000,
+        ask_delay_us=generator.choice(size.ask_us),
+        ask_delay_us_max=size.patience_us,
+        idle_us=size.idle_us,
+        heartbeat_us=size.heartbeat_us,
         push_us=30_000,
-        ack_us=generator.choice((5_000, 40_000)),
+        ack_us=generator.choice(size.ack_us),
         gather_us=generator.choice((0, 0, 3_000)),
-        silence_us=generator.choice((40_000, 100_000)),
+        silence_us=generator.choice(size.silence_us),
         reserve_us=generator.choice((50_000, 1_000_000)),
         quench_keys=generator.random() < 0.7,
         message_rows_max=generator.choice((3, 10, 4_096, 4_096, 4_096, 4_096)),
