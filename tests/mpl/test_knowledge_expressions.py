@@ -190,8 +190,8 @@ def test_500_views_are_analysed_quickly() -> None:
     diagnostics = Diagnostics()
     program = check_program(parse(Source("t.mpl", text), diagnostics), diagnostics)
     assert not diagnostics.has_errors
-    start = time.perf_counter()
+    start = time.process_time()
     known = analyse(program, diagnostics)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 1.5
     assert len(known.views) == 501
     assert explain(program, known).to_text()

@@ -169,6 +169,7 @@ STATE = {
     "from S |> project k |> distinct": (Growth.UNBOUNDED, None),
     "from S |> project r |> distinct": (Growth.BOUNDED, 10),
     "from S |> join U using k": (Growth.UNBOUNDED, None),
+    "from S |> join T as B on k = B.k": (Growth.UNBOUNDED, None),
     "from K |> join K2 as B on k = B.k": (Growth.BOUNDED, None),
     "from S |> join S3 as B on k = B.k": (Growth.UNBOUNDED, None),
     "from S |> join S3 as B on k = B.k and B.ts between ts - 4 s and ts + 4 s": (Growth.BOUNDED, None),
@@ -188,6 +189,7 @@ def test_what_bounds_the_state(relation: str, expected: tuple[Growth, int | None
         f"""stream S {columns}; stream S3 {columns};
         stream K {columns} retain 1 h; stream K2 {columns} retain 2 h;
         stream U (k int, q int) unique k;
+        stream T (k int, q int, at time) unique k event time at;
         table D (k int, label text) key k;
         view V = {relation};"""
     )

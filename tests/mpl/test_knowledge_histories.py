@@ -59,6 +59,9 @@ view of_sums = from sums |> aggregate top_s := max(s), low_s := min(s), tot := s
 view by_sum = from sums |> aggregate n := count(), t := sum(c) group by s;
 view over_busy = from busy |> aggregate n := count(), m := max(s);
 view over_calm = from calm |> aggregate n := count(), s := sum(c) group by lo;
+view over_anti = from anti |> aggregate n := count(), s := sum(v) group by k;
+view over_available = from available |> aggregate n := count() group by q;
+view twice_ = from sums |> where c = 1 or c = 3;
 view pairs = from S |> join R as Q on k = Q.k and v < Q.v;
 view with_unique = from S |> join U as V on k = V.k;
 view with_table = from S |> join D using k |> where v < lim;
@@ -144,12 +147,12 @@ def histories(draw: st.DrawFn) -> dict[str, list[Row]]:
     source = random.Random(seed)
     events: dict[str, list[Row]] = {"S": [], "R": [], "U": []}
     newest = dict.fromkeys(events, 0)
-    for tick in range(draw(st.integers(0, 16))):
-        stream = source.choice("SSSRRU")
+    for tick in range(draw(st.integers(0, 18))):
+        stream = source.choice("SSSRRU" if tick > 3 else "UUS")
         late = 0 if stream == "U" else 2
         ts = source.randint(max(0, newest[stream] - late), newest[stream] + 3)
         newest[stream] = max(newest[stream], ts)
-        key = source.randint(0, 3)
+        key = source.choice((0, 0, 0, 1, 1, 2, 3))
         if stream != "U":
             null = source.choice([None, source.randint(0, 5)])
             row: Row = (key, source.randint(0, 5), source.randint(-3, 3), source.random() < 0.5, null)
