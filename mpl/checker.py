@@ -43,7 +43,7 @@ class _Checker:
     def __init__(self, program: nodes.Program, diagnostics: Diagnostics) -> None:
         self.program = program
         self.diagnostics = diagnostics
-        self.functions = FunctionTable()
+        self.functions = FunctionTable(program.unread)
         self.relations: dict[str, typed.RelationTree | None] = {}
         self.event_views: dict[str, frozenset[str]] = {}
 
@@ -54,6 +54,8 @@ class _Checker:
         tables = self._tables(declared.tables)
         brokers = self._brokers(declared.brokers)
         self.relations.update(dict.fromkeys(declared.views))
+        for name in self.program.unread:
+            self.relations.setdefault(name, None)
         views = self._views(declared.views, streams)
         deployment = self._deployment(declared)
         subscriptions = self._subscriptions(declared, deployment)
@@ -224,8 +226,13 @@ class _Checker:
         return {name: broker for name, broker in checked.items() if broker is not None}
 
     def _deployment(self, declared: _Declared) -> DeploymentChecker:
+        unread = self.program.unread
         checker = DeploymentChecker(
-            declared.brokers, declared.streams, self.relations, declared.subscriptions, self.diagnostics
+            {*declared.brokers, *unread},
+            {*declared.streams, *unread},
+            self.relations,
+            declared.subscriptions,
+            self.diagnostics,
         )
         for statement in self.program.statements:
             match statement:

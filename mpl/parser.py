@@ -24,15 +24,19 @@ from mpl.syntax_errors import add, explain
 from mpl.tables import Failure, tables
 from mpl.tokens import END, Token
 
+DECLARING_WORDS = frozenset(("stream", "table", "view", "subscribe", "function", "broker"))
+
 
 def parse(source: Source, diagnostics: Diagnostics) -> Program:
     """The statements of `source` that can be understood; everything else is reported."""
-    statements: list[Statement] = []
-    if check_text(source, diagnostics):
-        check_characters(source, diagnostics)
-        with _collection_paused():
-            _Parser(source, diagnostics, statements).run()
-    return Program(tuple(statements), span=Span(source, 0, len(source.text)))
+    whole = Span(source, 0, len(source.text))
+    if not check_text(source, diagnostics):
+        return Program((), span=whole)
+    check_characters(source, diagnostics)
+    with _collection_paused():
+        parser = _Parser(source, diagnostics)
+        parser.run()
+    return Program(tuple(parser.statements), frozenset(parser.unread), span=whole)
 
 
 @contextmanager
@@ -50,10 +54,11 @@ def _collection_paused() -> Iterator[None]:
 class _Parser:
     """One run over one source."""
 
-    def __init__(self, source: Source, diagnostics: Diagnostics, statements: list[Statement]) -> None:
+    def __init__(self, source: Source, diagnostics: Diagnostics) -> None:
         self.source = source
         self.diagnostics = diagnostics
-        self.statements = statements
+        self.statements: list[Statement] = []
+        self.unread: set[str] = set()
         self.tables = tables()
         self.tokens = tokenize(source, self.tables.lexicon, diagnostics)
         self.counters = Counters(diagnostics)
@@ -69,7 +74,9 @@ class _Parser:
             if empty_start is not None:
                 self._report_empty(empty_start, chunk.start)
                 empty_start = None
-            if not chunk.too_deep and not self._parse_chunk(chunk):
+            if chunk.too_deep:
+                self._leave_out(chunk.start)
+            elif not self._parse_chunk(chunk):
                 return
         if empty_start is not None:
             self._report_empty(empty_start, len(self.tokens))
@@ -83,26 +90,35 @@ class _Parser:
                 result = self.tables.parse(tokens, start, chunk.end, tokens[chunk.end])
             except Refused as refused:
                 add(refused.diagnostic, self.diagnostics)
+                self._leave_out(start)
                 return True
             if not isinstance(result, Failure):
                 if tokens[chunk.end].text == "":
                     self._report_missing_semicolon(chunk.end)
-                return self._keep(result, chunk)
+                return self._keep(result, chunk, start)
             if len(self.diagnostics) >= DIAGNOSTICS_MAX:
                 return False
             if self._is_missing_semicolon(result):
                 self._report_missing_semicolon(result.index)
                 whole = self.tables.parse(tokens, start, result.index, Token(END, "", tokens[result.index].span))
-                if not isinstance(whole, Failure) and not self._keep(whole, chunk):
+                if not isinstance(whole, Failure) and not self._keep(whole, chunk, start):
                     return False
                 start = result.index
             else:
                 explain(self.tables, tokens, start, chunk.end, result, self.diagnostics)
+                self._leave_out(start)
                 start = self._next_statement(result.index, chunk.end)
         return True
 
-    def _keep(self, statement: Statement, chunk: Chunk) -> bool:
+    def _leave_out(self, start: int) -> None:
+        """The statement that begins at token `start` is not understood; what it declares is not missing, though."""
+        declares = self.tokens[start].text.lower() in DECLARING_WORDS
+        if declares and self.tokens[start + 1 : start + 2]:
+            self.unread.add(self.tokens[start + 1].text.strip("`"))
+
+    def _keep(self, statement: Statement, chunk: Chunk, start: int) -> bool:
         if chunk.may_be_deep and not check_depth(statement, self.diagnostics):
+            self._leave_out(start)
             return True
         self.statements.append(statement)
         if isinstance(statement, StreamDecl | TableDecl):

@@ -64,6 +64,8 @@ def check_call(
     spec = BY_CALL.get(name)
     if spec is not None:
         return call_library(spec, arguments, node.span, diagnostics, name)
+    if name in functions.unread:
+        return error(node.span)
     if name in AGGREGATES:
         _report_aggregate(node, diagnostics)
     else:

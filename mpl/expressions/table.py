@@ -7,6 +7,7 @@ function becomes a `PythonCall`. Bodies may call functions that are declared lat
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpl import nodes
@@ -44,10 +45,14 @@ class DeclaredFunction:
 
 
 class FunctionTable:
-    """Declared functions by name. Use: `declare` them all, then `resolve` once, then check expressions."""
+    """Declared functions by name. Use: `declare` them all, then `resolve` once, then check expressions.
 
-    def __init__(self) -> None:
+    `unread` are names whose declaration has a syntax error: a call of one is neither right nor wrong.
+    """
+
+    def __init__(self, unread: Collection[str] = ()) -> None:
         self._functions: dict[str, DeclaredFunction] = {}
+        self.unread = unread
 
     def find(self, name: str) -> DeclaredFunction | None:
         return self._functions.get(name)

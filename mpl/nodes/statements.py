@@ -245,4 +245,7 @@ Statement = (
 
 @dataclass(frozen=True)
 class Program(Node):
+    """`unread` has the names that statements with syntax errors would have declared: not missing, but unknown."""
+
     statements: tuple[Statement, ...]
+    unread: frozenset[str] = frozenset()

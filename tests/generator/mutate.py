@@ -1,7 +1,8 @@
 """Mutations: valid texts made wrong, or at least strange, in the ways that people and accidents do it.
 
-A mutation knows nothing of the language but its rough tokens. The property it serves is about any text at all: the
-checker answers, with diagnostics if need be, and never with a traceback.
+Accidents, which are here, know nothing of the language but its rough tokens; `rewordings.py` has mistakes of meaning.
+The property that both serve is about any text at all: the checker answers, with diagnostics if need be, and never with
+a traceback.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from tests.generator.rewordings import REWORDINGS
 from tests.generator.tokens import cut
 
 Mutation = Callable[[Random, list[str], list[str]], list[str]]
@@ -56,14 +58,14 @@ WORDS = (
     *("|>", ":=", "=", "<>", "<", "..", ".", ",", ";", "(", ")", "[", "]", "+", "-", "*", "/", "%", "||", "0", "1.5"),
     *("1e3", "'x'", '"y"', "5 s", "true", "`q`", "count()", "sum(1)", "x", "''", "time 'tomorrow'", "-1", "distinct"),
 )
-TYPES = ("int", "float", "bool", "text", "time", "duration", "decimal(10,2)", "enum('a')", "decimal(40,2)", "text(0)")
 
 
 def mutate(rng: Random, text: str, other: str) -> str:
     """The text with one to three mutations; `other` is a second program to take pieces from."""
     tokens = cut(text)
+    kinds = REWORDINGS if rng.random() < 0.7 else ACCIDENTS
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        changed = "".join(rng.choice(MUTATIONS)(rng, tokens, cut(other)))
+        changed = "".join(rng.choice(kinds)(rng, tokens, cut(other)))
         tokens = cut(changed) or [" "]
     return "".join(tokens)
 
@@ -142,13 +144,6 @@ def change_literal(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
     return [*tokens[:at], rng.choice((*numbers, *texts, "0 s", "999999999999999 d", "5 parsecs")), *tokens[at + 1 :]]
 
 
-def change_type(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
-    at = _at(
-        rng, tokens, lambda token: token in ("int", "float", "bool", "text", "time", "duration", "decimal", "enum")
-    )
-    return tokens if at is None else [*tokens[:at], rng.choice(TYPES), *tokens[at + 1 :]]
-
-
 def cut_off(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
     """The end or the beginning is missing, perhaps in the middle of a token."""
     text = "".join(tokens)
@@ -191,7 +186,7 @@ def shout(rng: Random, tokens: list[str], _: list[str]) -> list[str]:
     return [*tokens[:at], tokens[at].swapcase(), *tokens[at + 1 :]]
 
 
-MUTATIONS: tuple[Mutation, ...] = (
-    *(delete, duplicate, swap, replace, replace, insert, rename, rename, change_literal, change_type),
+ACCIDENTS: tuple[Mutation, ...] = (
+    *(delete, duplicate, swap, replace, replace, insert, rename, change_literal),
     *(cut_off, garbage, splice, unbalance, reorder_steps, shout),
 )

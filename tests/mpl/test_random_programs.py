@@ -87,7 +87,7 @@ def test_mutants_are_mostly_wrong_but_not_only() -> None:
         for group in errors or {"right"}:
             groups[group] = groups.get(group, 0) + 1
     assert groups["MPL01"] > 300
-    assert min(groups.values()) > 20, groups
+    assert min(groups.values()) >= 10, groups
 
 
 def test_a_failing_text_is_shrunk() -> None:

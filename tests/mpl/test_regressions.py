@@ -44,3 +44,16 @@ def test_a_second_window_is_one_mistake() -> None:
 def test_mod_of_what_cannot_be_divided() -> None:
     assert errors("function f(a int) returns int = mod(a, 'x');") == ["MPL0309"]
     assert errors("function f(a int) returns int = mod(null, a);") == ["MPL0304"]
+
+
+def test_a_declaration_with_a_syntax_error_is_not_missing() -> None:
+    program = """stream S (a int,, b int);
+    function f(x int) returns int = x +;
+    broker hub at 7001;
+    view V = from S |> where f(a) > 1;
+    view W = from V |> where a > nobody;
+    subscribe s to W at hub;
+    publish S at hub;
+    place S near hub;"""
+    assert errors(program) == ["MPL0101", "MPL0101", "MPL0101"]
+    assert errors("view V = from S |> where a >; view W = from V; view X = from Y;") == ["MPL0101", "MPL0201"]
