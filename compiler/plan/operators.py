@@ -15,7 +15,7 @@ from compiler.expressions import column_ref
 from compiler.graph import Transform, operator_word
 from compiler.plan.aggregates import plan_aggregates
 from compiler.plan.functions import Functions, Side
-from compiler.plan.layout import Layout, Shape, lay_out, passed_on, plain_shape
+from compiler.plan.layout import Layout, Shape, lay_out, passed_on, plain_shape, value_type
 from mpl.knowledge import Kind, Knowledge
 from mpl.typed import (
     AggregateNode,
@@ -336,13 +336,56 @@ class OperatorPlanner:
         shapes = passed_on(self.schema, self.knowledge, [(source, position) for position in range(width)])
         if node.rank:
             shapes.append(plain_shape(self.schema.columns[width], self.knowledge, width))
-        order = []
-        for item in node.ordering:
-            assert isinstance(item.value, ColumnRef), "computed orders are columns by now (`passes/orders.py`)"
-            order.append(Order(source.plain(item.value.index), item.descending))
+        layout = self._like(source, shapes)
+        order, computed = self._order(node)
         group = tuple(source.plain(position) for position in node.per)
-        spec = TopSpec(node.count, tuple(order), group, node.rank, node.ties)
-        return self._done(spec, self._like(source, shapes))
+        spec = TopSpec(node.count, order, group, node.rank, node.ties)
+        return self._top_by_computed(spec, layout, computed) if computed else self._done(spec, layout)
+
+    def _order(self, node: TopNode) -> tuple[tuple[Order, ...], list[Expr]]:
+        """The order by physical columns; values that no column holds are appended to the row in this order."""
+        source = self.inputs[0].layout
+        computed: list[Expr] = []
+        order: list[Order] = []
+        for item in node.ordering:
+            value = item.value
+            if isinstance(value, ColumnRef) and source.cells[value.index].form == "plain":
+                order.append(Order(source.plain(value.index), item.descending))
+            else:
+                order.append(Order(source.relation.width + len(computed), item.descending))
+                computed.append(value)
+        return tuple(order), computed
+
+    def _top_by_computed(self, spec: TopSpec, layout: Layout, computed: list[Expr]) -> Planned:
+        """Compute what to order by, take the best, and drop it again."""
+        source = self.inputs[0]
+        wide, best = f"{self.transform.id}.ordered", f"{self.transform.id}.best"
+        names = [self.functions.value(value) for value in computed]
+        loaded = self.functions.load()
+        old = source.layout.relation
+        # Nothing is proved about a computed order, and nobody is shown it.
+        added = tuple(
+            Column(f"order {number}", value_type(value.type), ColumnKind.VERSIONED, value.nullable)
+            for number, value in enumerate(computed)
+        )
+        ordered = replace(old, name=wide, columns=(*old.columns, *added), shown=())
+        if old.is_event:
+            ordered = replace(ordered, columns=(*old.columns, *(replace(c, kind=ColumnKind.FINAL) for c in added)))
+        rank = layout.relation.columns[old.width :]
+        taken = replace(layout.relation, name=best, columns=(*ordered.columns, *rank), shown=())
+        kept = (*range(old.width), *range(ordered.width, ordered.width + len(rank)))
+        parts = (
+            PlannedPart(
+                wide,
+                ExtendSpec(tuple(loaded[name] for name in names)),
+                (source.component,),
+                replace(source.layout, relation=ordered),
+                self.module,
+            ),
+            PlannedPart(best, spec, (wide,), replace(layout, relation=taken), self.module),
+            PlannedPart(self.transform.id, ProjectSpec(kept), (best,), layout, self.module),
+        )
+        return Planned(parts, Side(layout, self.schema, source.side.averages), self.transform.id)
 
     def _latest(self, node: LatestNode) -> Planned:
         source = self.inputs[0].layout
