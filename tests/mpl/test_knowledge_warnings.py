@@ -12,8 +12,8 @@ from mpl.codes import knowledge as codes
 from mpl.diagnostic import Severity
 from mpl.source import Source
 
-PAGE = (Path(__file__).parents[2] / "docs" / "errors" / "knowledge.md").read_text(encoding="utf-8")
-ENTRY = re.compile(r"^## (MPL\d{4}): (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+PAGE = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+ENTRY = re.compile(r"^## (MPL05\d\d): (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```mpl\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
