@@ -14,17 +14,18 @@ import typer
 from smile.cli.check import check
 from smile.cli.explain import explain
 from smile.cli.fmt import fmt
+from smile.cli.sim import sim
 
 app = typer.Typer(
     name="smile",
-    help="Write subscriptions in MPL, check them, see what they promise.",
+    help="Write subscriptions in MPL, check them, see what they promise, attack the protocol that keeps it.",
     epilog="Start with: smile check examples/tickets/tickets.mpl",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
 )
 
-COMMANDS = (check, fmt, explain)
+COMMANDS = (check, fmt, explain, sim)
 for command in COMMANDS:
     app.command()(command)
 

@@ -114,7 +114,23 @@ def test_explain_of_an_unknown_view_suggests_one() -> None:
     assert "did you mean `Sold`?" in result.stderr
 
 
+def test_sim_runs_seeds_and_tells_one() -> None:
+    result = run("sim", "--seeds", "3", "--graph", "figure1")
+    assert result.exit_code == 0, result.stdout
+    assert "3 schedules" in result.stdout
+    assert "0 failed" in result.stdout
+    told = run("sim", "--seed", "5")
+    assert told.exit_code == 0
+    assert "trace " in told.stdout
+
+
+def test_sim_refuses_an_unknown_graph() -> None:
+    result = run("sim", "--graph", "figure9")
+    assert result.exit_code == 2
+    assert "figure1" in result.stderr
+
+
 def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("smile ")
-    for command in ("check", "fmt", "explain"):
+    for command in ("check", "fmt", "explain", "sim"):
         assert run(command, "--help").exit_code == 0
