@@ -72,7 +72,7 @@ class Transform:
     origins: tuple[Span, ...]
     keeping: Keeping | None = None
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         return tuple(source_of(scan) for scan in references_of(self.node))
 

@@ -72,7 +72,8 @@ def _admits(wide: Column, narrow: Column) -> bool:
     """May every value of `narrow` stand in `wide`?"""
     low = wide.bounds.low is None or (narrow.bounds.low is not None and narrow.bounds.low >= wide.bounds.low)
     high = wide.bounds.high is None or (narrow.bounds.high is not None and narrow.bounds.high <= wide.bounds.high)
-    return same_representation(wide, narrow) and (wide.nullable or not narrow.nullable) and low and high
+    alike = wide.type == narrow.type or same_representation(wide, narrow)
+    return alike and (wide.nullable or not narrow.nullable) and low and high
 
 
 class _Check:

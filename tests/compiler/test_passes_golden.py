@@ -1,6 +1,6 @@
 """Goal: what every pass does to a small program can be read, and does not change by accident.
 
-`tests/golden/passes/<pass>/<case>.mpl` is the program; the `.txt` beside it has the graph before and after that pass alone.
+`tests/golden/passes/<pass>/<case>.mpl` is the program; the `.txt` beside it has the graph before and after that pass.
 """
 
 from __future__ import annotations

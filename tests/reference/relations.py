@@ -9,7 +9,7 @@ Where the language reference leaves room, this is how it is meant:
 - null never equals anything in joins; in sets, groups and keys it is a value like others.
 - `first`, `last` and `latest` order rows by their ticks from left to right, then (no tick left to tell) by key, the
   smallest first; a null in the `by` column comes last either way.
-- `top ... with ties` shows all rows that are as good as the last place; tied rows share a rank.
+- `top ... with ties` shows all rows that are as good as the last place.
 - a session ends when the next row comes after a pause of the gap or longer; its end is the last row plus the gap.
 """
 
@@ -194,7 +194,6 @@ class _Evaluation:
         return [one for one in left if any(self.agree(node, one, other) for other in right) is not node.negated]
 
     def asof(self, node: AsofNode, left: Rows, right: Rows) -> Rows:
-        # The largest of equal keys would be the last one found, so candidates go from the largest key to the smallest.
         latest = _latest_first(node.right.schema, node.right_time)
         result: Rows = []
         for one in left:
@@ -218,9 +217,7 @@ class _Evaluation:
             shown = ranked[: node.count]
             if node.ties and shown:
                 shown = [pair for pair in ranked if pair[0] <= shown[-1][0]]
-            for number, (place, row) in enumerate(shown, 1):
-                rank = 1 + sum(other < place for other, _ in ranked) if node.ties else number
-                result.append((*row, rank) if node.rank else row)
+            result += [(*row, rank) if node.rank else row for rank, (_, row) in enumerate(shown, 1)]
         return result
 
     def place(self, node: TopNode, row: Row) -> tuple[Any, ...]:
@@ -254,7 +251,7 @@ def _filled(node: JoinNode, other: Row) -> Row:
     """The left columns of a right row without partner: defaults, and the columns that both sides share."""
     row = [default.value for default in node.left_defaults]
     for left, right in node.equal:
-        if right not in node.right_kept and (left, right) in node.equal:
+        if right not in node.right_kept:
             row[left] = other[right]
     return tuple(row)
 
