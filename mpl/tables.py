@@ -8,27 +8,41 @@ goes through the long chains of one-child rules of every expression in one step,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from sys import intern
 from typing import Any, NamedTuple, cast
 
 from lark import Lark
+from lark.grammar import Rule
 from lark.parse_tree_builder import ExpandSingleChild
 
 from mpl.builders import Builders
+from mpl.builders.expressions import name
 from mpl.lexing import Lexicon
 from mpl.nodes import Statement
 from mpl.tokens import NAME, RESERVED, Token
 
 
 class Reduce(NamedTuple):
-    """Replace the last `size` values by one: `build` makes it, or there is one and it stays (`build` is None)."""
+    """Replace the last `size` values by the one that `build` makes of them, as a `rule`."""
 
     size: int
-    build: Callable[[list[Any]], Any] | None
+    build: Callable[[list[Any]], Any]
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Take the last value for a `rule` that has only this part.
+
+    Such rules follow each other in long chains. Where a chain ends depends only on the state below, so it is
+    remembered: `ends` has it by that state.
+    """
+
+    rule: str
+    ends: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class Failure:
 
 
 class Tables:
-    """What lark made of the grammar. Built once; afterwards only the memo of one-child chains grows."""
+    """What lark made of the grammar. Built once; afterwards only the memory of chains grows."""
 
     def __init__(self) -> None:
         text = files("mpl").joinpath("grammar.lark").read_text(encoding="utf-8")
@@ -58,29 +72,23 @@ class Tables:
         conf = lark.parse_interactive().parser_state.parse_conf
         self.start: int = conf.start_state
         self.end: int = conf.end_state
-        self.actions: list[dict[str, int | Reduce]] = [{} for _ in conf.states]
+        self.actions: list[dict[str, int | Reduce | Stay]] = [{} for _ in conf.states]
         self.gotos: list[dict[str, int]] = [{} for _ in conf.states]
         for state, row in conf.states.items():
             for symbol, (_, target) in row.items():
                 if not isinstance(target, int):
-                    build = conf.callbacks[target]
-                    size = len(target.expansion)
-                    stays = size == 1 and isinstance(build, ExpandSingleChild)
-                    self.actions[state][_plain(symbol)] = Reduce(
-                        size, None if stays else build, _plain(target.origin.name)
-                    )
+                    self.actions[state][_plain(symbol)] = _reduction(target, conf.callbacks[target])
                 elif symbol.isupper():
                     self.actions[state][_plain(symbol)] = target
                 else:
                     self.gotos[state][_plain(symbol)] = target
-        self._chains: dict[tuple[int, int, str], int] = {}
 
     def parse(self, tokens: list[Token], start: int, end: int, end_token: Token) -> Statement | Failure:
         """Parse tokens `start` up to `end` as one statement that `end_token` closes."""
         actions = self.actions
         gotos = self.gotos
         soft = self.soft
-        chains = self._chains
+        last_state = self.end
         states = [self.start]
         values: list[Any] = []
         for index in range(start, end + 1):
@@ -92,20 +100,20 @@ class Tables:
                     kind = token.type = NAME
             while True:
                 action = actions[states[-1]].get(kind)
-                if action is None:
-                    return Failure(index, states)
                 if isinstance(action, int):
                     states.append(action)
-                    values.append(token)
+                    values.append(name(token) if kind == NAME else token)
                     break
-                size, build, rule = action
-                if build is None:
-                    where = (states[-2], states[-1], kind)
-                    target = chains.get(where)
-                    states[-1] = self._follow_chain(where) if target is None else target
-                    if states[-1] == self.end:
+                if isinstance(action, Stay):
+                    below = states[-2]
+                    state = action.ends.get(below)
+                    states[-1] = self._follow(action, below, kind) if state is None else state
+                    if states[-1] == last_state:
                         return cast(Statement, values[0])
                     continue
+                if action is None:
+                    return Failure(index, states)
+                size, build, rule = action
                 children = values[-size:] if size else []
                 if size:
                     del values[-size:]
@@ -114,14 +122,14 @@ class Tables:
                 states.append(gotos[states[-1]][rule])
         raise AssertionError("an end token is refused or ends the statement")
 
-    def _follow_chain(self, where: tuple[int, int, str]) -> int:
-        """The state after all one-child reductions from the top state of `where`, remembered for the next time."""
-        below, state, kind = where
-        action = self.actions[state].get(kind)
-        while isinstance(action, Reduce) and action.build is None and state != self.end:
+    def _follow(self, first: Stay, below: int, kind: str) -> int:
+        """The state where the chain of one-part rules that begins with `first` ends."""
+        action: int | Reduce | Stay | None = first
+        state = self.start
+        while isinstance(action, Stay) and state != self.end:
             state = self.gotos[below][action.rule]
             action = self.actions[state].get(kind)
-        self._chains[where] = state
+        first.ends[below] = state
         return state
 
     def accepted(self, states: list[int]) -> frozenset[str]:
@@ -137,15 +145,22 @@ class Tables:
                 return False
             if isinstance(action, int):
                 return True
-            if action.size:
-                del trial[-action.size :]
+            size = 1 if isinstance(action, Stay) else action.size
+            if size:
+                del trial[-size:]
             trial.append(self.gotos[trial[-1]][action.rule])
         return True
 
 
-def _plain(name: str) -> str:
+def _reduction(rule: Rule, build: Callable[[list[Any]], Any]) -> Reduce | Stay:
+    if len(rule.expansion) == 1 and isinstance(build, ExpandSingleChild):
+        return Stay(_plain(rule.origin.name))
+    return Reduce(len(rule.expansion), build, _plain(rule.origin.name))
+
+
+def _plain(symbol: str) -> str:
     """lark names symbols by its tokens, which compare in Python; interned strings compare by identity."""
-    return intern(str(name))
+    return intern(str(symbol))
 
 
 @cache

@@ -50,10 +50,13 @@ def names(*parts: Any) -> tuple[Name, ...]:
     return every_second(parts)
 
 
-def column(first: Name | Token, _dot: Token | None, second: Name | None) -> ColumnName:
-    head = name(first) if isinstance(first, Token) else first
-    if second is None:
-        return ColumnName(None, head, span=head.span)
+def column(word: Name | Token) -> ColumnName:
+    head = name(word) if isinstance(word, Token) else word
+    return ColumnName(None, head, span=head.span)
+
+
+def qualified_column(alias: Name | Token, _dot: Token, second: Name) -> ColumnName:
+    head = name(alias) if isinstance(alias, Token) else alias
     return ColumnName(head, second, span=cover(head, second))
 
 
