@@ -58,11 +58,11 @@ class Distinct(RowOperator):
                 if key is not None:
                     change[key] = change.get(key, 0) + delta
                     reached[key] = max(tick, reached.get(key, tick))
-            if self._wanders[edge]:
-                self.hidden_tick = max(self.hidden_tick, tick)
         for key, tick in reached.items():
             self._add_support(key, change[key])
             self.put(key, (), key in self._support, tick, touched)
+        if self._wanders[edge]:
+            self.wander(batch, self.rows.tombstones(), touched)  # what is visible has its supporters
         return touched
 
     def _witness(self, keys: list[Key], batch: Batch, touched: list[int]) -> None:
@@ -90,7 +90,9 @@ class Distinct(RowOperator):
     def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
         if self.relation.versioned:
             self._support = {}
-            for pick, copy in zip(self._pick, self.inputs, strict=True):
+            for edge, (pick, copy) in enumerate(zip(self._pick, self.inputs, strict=True)):
+                if self._wanders[edge]:
+                    self.recall_wanderers(edge)
                 assert copy is not None, "a versioned set remembers all its inputs"
                 for slot in copy.visible_slots():
                     self._add_support(pick(copy.row_at(slot)), 1)

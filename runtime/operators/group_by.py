@@ -11,7 +11,7 @@ Without group-by columns there is at most one row. `one_row` keeps it visible ev
 depends on tick 0, so that a receiver that knows nothing is sent it.
 
 If a column to group by is not final, input rows wander between groups, perhaps unseen between two messages: then every
-row depends on every tick (`touch_all`) and rows never held here may be visible downstream (`hidden_tick`).
+row depends on every tick, and rows never held here may be visible downstream (`RowOperator.wander`).
 """
 
 from __future__ import annotations
@@ -81,10 +81,8 @@ class GroupBy(RowOperator):
         touched: list[int] = []
         for group, tick in reached.items():
             self._put_group(group, tick, joined, results, touched)
-        if self._wanders and reached:
-            tick = max(reached.values())
-            self.hidden_tick = max(self.hidden_tick, tick)
-            self.touch_all(tick, touched)
+        if self._wanders:
+            self.wander(batch, self.rows.slots(), touched)
         return touched
 
     def _flow(self, batch: Batch, old: list[Row | None]) -> tuple[Flow, dict[Key, int]]:
@@ -163,6 +161,8 @@ class GroupBy(RowOperator):
             for aggregate, part in zip(self._aggregates, saved, strict=True):
                 aggregate.restore(part)
             return
+        if self._wanders:
+            self.recall_wanderers(0)
         flow = Flow()
         for slot in copy.visible_slots():
             row = copy.row_at(slot)

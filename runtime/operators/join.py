@@ -76,11 +76,10 @@ class Join(RowOperator):
         touched: list[int] = []
         for key, (values, visible, tick) in results.items():
             self.put(key, values, visible, tick, touched)
-        if self._wanders[edge] and len(batch):
-            tick = max(batch.max_ticks)
-            self.hidden_tick = max(self.hidden_tick, tick)
-            if self._has_anchors and edge != (self._anchor or 0):
-                self.touch_all(tick, touched)  # partners that anchors had in between
+        if self._wanders[edge]:
+            # Pairs, and rows of the side that wanders, are reached themselves; only partners of others are missed.
+            misses = self._has_anchors and edge != (self._anchor or 0)
+            self.wander(batch, self.rows.slots() if misses else (), touched)
         return touched
 
     def _results(self, edge: int, batch: Batch, slots: Sequence[int], moves: list[Move]) -> Results:
@@ -182,6 +181,8 @@ class Join(RowOperator):
         return self._key(self._alone(anchor, row))
 
     def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
-        for index, copy in zip(self._index, self.inputs, strict=True):
+        for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):
             assert copy is not None, "a join remembers both sides"
             index.rebuild(copy)
+            if self._wanders[edge]:
+                self.recall_wanderers(edge)

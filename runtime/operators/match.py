@@ -91,7 +91,8 @@ class Match(RowOperator):
         for slot, tick in reached.items():
             key = self._left.key(slot)
             self._decide(left, slot, tick, NOTHING if key is None else self._witnesses.get(key, NOTHING), touched)
-        self._touch_for_wanderers(edge, batch, touched)
+        if edge == 1 and self._wanders:
+            self.wander(batch, self.rows.slots(), touched)
         return touched
 
     def _decide(self, left: Overlay, slot: int, tick: int, witnesses: Witnesses, touched: list[int]) -> None:
@@ -103,12 +104,6 @@ class Match(RowOperator):
             tick = max(left.max_tick(slot), witnesses.first_tick)
         width = self.relation.key_width
         self.put(row[:width], row[width:], left.visible(slot) and is_matched != self._negated, tick, touched)
-
-    def _touch_for_wanderers(self, edge: int, batch: Batch, touched: list[int]) -> None:
-        if edge == 1 and self._wanders and len(batch):
-            tick = max(batch.max_ticks)
-            self.hidden_tick = max(self.hidden_tick, tick)
-            self.touch_all(tick, touched)
 
     # Without a condition: match keys on the right
 
@@ -163,7 +158,8 @@ class Match(RowOperator):
         touched: list[int] = []
         for slot, witnesses in found.items():
             self._decide(left, slot, reached[slot], witnesses, touched)
-        self._touch_for_wanderers(edge, batch, touched)
+        if edge == 1 and self._wanders:
+            self.wander(batch, self.rows.slots(), touched)
         return touched
 
     def _witnesses_of(self, row: Row, slot: int, left: Overlay, right: Overlay) -> Witnesses:
@@ -205,6 +201,8 @@ class Match(RowOperator):
         left, right = self.inputs
         assert left is not None, "left rows are remembered"
         self._left.rebuild(left)
+        if self._wanders:
+            self.recall_wanderers(1)
         self._witnesses = {}
         if right is None:
             keys, first, reached = data.get("keys"), data.get("first"), data.get("reached")

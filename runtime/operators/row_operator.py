@@ -15,12 +15,13 @@ them to find the group that it reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 
 from runtime.batch import Batch
 from runtime.operators.operator import Operator
 from runtime.plan import ColumnKind, Relation
+from runtime.protocol.coverage import NO_TICK
 from runtime.rows import Rows
 from runtime.values import Key, Value
 
@@ -36,6 +37,7 @@ class RowOperator(Operator):
         self._always_touched = output.versioned or any(
             column.kind in (ColumnKind.DOM, ColumnKind.VERSIONED) for column in output.columns
         )
+        self._wander_tick = NO_TICK
 
     def put(self, key: Key, values: Sequence[Value], visible: bool, tick: int, touched: list[int]) -> None:
         """The row of this key was reached: it has these values (without the key), which depend on `tick`."""
@@ -52,19 +54,34 @@ class RowOperator(Operator):
             if all(column[slot] == value for column, value in zip(columns, values, strict=True)):
                 return
         if self.relation.versioned:
-            tick = max(tick, self.in_floor)
+            tick = max(tick, self.in_floor, self._wander_tick)
         for column, value in zip(rows.columns[rows.key_width :], values, strict=True):
             column[slot] = value
         rows.visible[slot] = visible
         rows.max_tick[slot] = tick
         touched.append(slot)
 
-    def touch_all(self, tick: int, touched: list[int]) -> None:
-        """Every row may depend on this tick: an input row left a group without our seeing that it was in it."""
+    # Rows that wander: the column that decides which output row they belong to is not final
+
+    def wander(self, batch: Batch, slots: Iterable[int], touched: list[int]) -> None:
+        """Rows of this batch may have been elsewhere between two messages, without our seeing it.
+
+        The output rows in `slots`, and all that will be put from now on, depend on that; rows that were never held
+        here may be visible downstream (`hidden_tick`).
+        """
+        tick = max(batch.max_ticks, default=NO_TICK)
+        self.hidden_tick = max(self.hidden_tick, tick)
+        self._wander_tick = max(self._wander_tick, tick)
         max_tick = self.rows.max_tick
-        for slot in self.rows.index.values():
+        for slot in slots:
             max_tick[slot] = max(max_tick[slot], tick)
             touched.append(slot)
+
+    def recall_wanderers(self, edge: int) -> None:
+        """After a restart: how far the rows of an in-edge that wander had come."""
+        copy = self.inputs[edge]
+        assert copy is not None, "only state rows wander"
+        self._wander_tick = max([self._wander_tick, *(copy.max_tick[slot] for slot in copy.slots())])
 
 
 def picker(columns: Sequence[int]) -> Picker:

@@ -151,10 +151,8 @@ class Top(_Ranking):
         new = {slot: i for i, slot in enumerate(slots)}
         for group in groups:
             self._settle(group, batch, new, touched)
-        if self._wanders and len(batch):
-            tick = max(batch.max_ticks)
-            self.hidden_tick = max(self.hidden_tick, tick)
-            self.touch_all(tick, touched)
+        if self._wanders:
+            self.wander(batch, self.rows.slots(), touched)
         return touched
 
     def _reach(self, group: Key, slot: int, tick: int) -> None:
@@ -181,6 +179,8 @@ class Top(_Ranking):
         copy = self.inputs[0]
         assert copy is not None, "state rows are remembered"
         self._ranked, self._reached, self._reached_tick = {}, {}, {}
+        if self._wanders:
+            self.recall_wanderers(0)
         for slot in copy.slots():
             row = copy.row_at(slot)
             group = self._group(row)

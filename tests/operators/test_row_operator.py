@@ -77,12 +77,14 @@ def test_tombstone_keeps_its_values() -> None:
     assert operator.rows.row_at(0) == (7, 4)
 
 
-def test_touch_all_raises_every_row() -> None:
+def test_wanderers_raise_what_they_may_have_been_part_of() -> None:
     operator = putting(VERSIONED, versioned=True)
-    operator.take(0, Batch.of_rows(2, [(1, 0), (2, 0)], [3, 9], [True, False]))
+    operator.take(0, Batch.of_rows(2, [(1, 0), (2, 0), (3, 0)], [3, 9, 3], [True, False, True]))
     touched: list[int] = []
-    operator.touch_all(6, touched)
-    assert (touched, operator.rows.max_tick) == ([0, 1], [6, 9])
+    operator.wander(Batch.of_rows(2, [(5, 0), (6, 0)], [4, 6], [True, True]), [0, 1], touched)
+    assert (touched, operator.rows.max_tick, operator.hidden_tick) == ([0, 1], [6, 9, 3], 6)
+    operator.take(0, Batch.of_rows(2, [(4, 0)], [2], [True]))
+    assert operator.rows.max_tick[3] == 6  # a row that comes later depends on it too
 
 
 @pytest.mark.parametrize(("columns", "picked"), [((), ()), ((2,), ("c",)), ((2, 0), ("c", "a"))])
