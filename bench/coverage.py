@@ -13,7 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.gap_list import GapList

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mpl.arithmetic import INT, text_length_max
 from mpl.failures import EvaluationError, Failure
 from mpl.functions.regexp import PatternError, compile_pattern
-from mpl.functions.regexp_machine import search
 from mpl.functions.spec import Example, FunctionSpec, Kind, Nulls, Parameter, Signature, fixed
 from mpl.typed import Const, Expr
 from mpl.types import BoolType, Bounds, TextType, Type, Value
@@ -59,11 +58,8 @@ def _replace(_: Signature, s: str, old: str, new: str) -> Value:
 
 
 def _regexp_extract(_: Signature, s: str, pattern: str, group: int = 1) -> Value:
-    slots = search(compile_pattern(pattern), s)
-    if slots is None:
-        return ""
-    start, end = slots[2 * group], slots[2 * group + 1]
-    return "" if start is None else s[start:end]
+    found = compile_pattern(pattern).search(s)
+    return (found.group(group) or "") if found else ""
 
 
 def _pattern_problem(pattern: Value) -> str | None:
@@ -71,7 +67,8 @@ def _pattern_problem(pattern: Value) -> str | None:
     try:
         compile_pattern(pattern)
     except PatternError as error:
-        return f"{error.message} (character {error.offset + 1} of the pattern)"
+        place = f" (character {error.offset + 1} of the pattern)" if error.offset is not None else ""
+        return f"{error.message}{place}"
     return None
 
 
@@ -82,7 +79,7 @@ def _group_problem(arguments: tuple[Expr, ...]) -> tuple[Failure, str] | None:
     assert isinstance(pattern.value, str)
     assert isinstance(group, Const)
     assert isinstance(group.value, int)
-    groups = compile_pattern(pattern.value).groups
+    groups: int = compile_pattern(pattern.value).groups
     if 0 <= group.value <= groups:
         return None
     plural = "" if groups == 1 else "s"
@@ -240,7 +237,7 @@ TEXT_FUNCTIONS: tuple[FunctionSpec, ...] = (
         result=fixed(BOOL),
         nulls=Nulls.PROPAGATE,
         monotone=(None,),
-        evaluate=lambda _, s, pattern: search(compile_pattern(pattern), s) is not None,
+        evaluate=lambda _, s, pattern: compile_pattern(pattern).search(s) is not None,
         summary="Whether the pattern fits anywhere in the text.",
         examples=(Example("regexp_match('item-42', '^item-\\d+$')", "true"),),
     ),

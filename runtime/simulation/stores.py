@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from runtime.batch import Batch
 from runtime.protocol.checkpoint import Checkpoint

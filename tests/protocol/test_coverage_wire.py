@@ -1,6 +1,6 @@
 """Goal: a coverage survives the wire, is small on it, and no received value does more harm than a CoverageError."""
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
