@@ -19,6 +19,7 @@ class Closing:
     """`words` completes "final once ..."; empty for what is settled from the start (a table).
 
     `on_sight`: nothing tells of the moment but the row itself, so rows that never come are never known not to come.
+    `at_sight`: seeing the row is all it takes, so that for a row that is shown it is no news.
     `clock`: for one column that event time passes in order, so that smaller values close first: what passes it.
     """
 
@@ -26,6 +27,7 @@ class Closing:
     words: str
     on_sight: bool = False
     clock: str | None = None
+    at_sight: bool = False
 
     @property
     def is_time(self) -> bool:
@@ -68,4 +70,5 @@ def tidy(closings: Iterable[Closing]) -> tuple[Closing, ...]:
 
 
 def both_words(*closings: Closing) -> str:
-    return " and ".join(dict.fromkeys(closing.words for closing in closings if closing.words))
+    news = [closing for closing in closings if not closing.at_sight] or closings
+    return " and ".join(dict.fromkeys(closing.words for closing in news if closing.words))

@@ -9,7 +9,7 @@ from mpl.knowledge.aggregates import aggregate_column
 from mpl.knowledge.closing import Closing, moved, within
 from mpl.knowledge.expressions import infer
 from mpl.knowledge.fact import first_cause, movers_of, quoted
-from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, dominated, falling, final, rising, versioned
+from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, dominated, falling, final, part_of_key, rising, versioned
 from mpl.knowledge.knowledge import Knowledge, Session, Visibility, relation_knowledge
 from mpl.knowledge.path import Path, both
 from mpl.knowledge.rows import kept_columns
@@ -43,7 +43,7 @@ def aggregate_knowledge(node: typed.AggregateNode, source: Knowledge) -> Knowled
     elif session is not None:
         path = both((path, Path.PULSE))
     grouped = replace(source, visibility=Visibility(rows, source.visibility.reason, cause))
-    columns = [final("part of the key") for _ in node.group]
+    columns = [part_of_key(source.columns[position]) for position in node.group]
     for position, item in enumerate(node.items):
         declared = node.schema.columns[len(node.group) + position]
         columns.append(aggregate_column(item, declared, grouped, rows))
@@ -178,7 +178,7 @@ def latest_knowledge(node: typed.LatestNode, source: Knowledge) -> Knowledge:
     columns: list[ColumnKnowledge] = []
     for position, column in enumerate(source.columns):
         if position in node.per:
-            columns.append(final("part of the key"))
+            columns.append(part_of_key(column))
         elif not steady:
             columns.append(versioned(cause) if cause else column)
         elif identifies(schema, node.per) or source.path is Path.FIXED or position in decided:

@@ -14,8 +14,8 @@ from mpl.knowledge.kind import (
     Part,
     directed,
     dominated,
-    final,
     pair,
+    part_of_key,
     rising,
     versioned,
 )
@@ -112,7 +112,7 @@ def _inner(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledg
     if not all(same):
         key, border = set(node.schema.key), len(left.columns)
         columns = tuple(
-            column if same[position >= border] else final("part of the key") if position in key else versioned(changes)
+            column if same[position >= border] else part_of_key(column) if position in key else versioned(changes)
             for position, column in enumerate(columns)
         )
         return columns, _visibility(Path.VERSIONED, "shown while both rows are there", pairing, changes)
@@ -265,7 +265,8 @@ def _join_closings(node: typed.JoinNode, pairing: Pairing) -> list[Closing]:
             skipped = (one.on_sight and not left_on_sight) or (other.on_sight and not right_on_sight)
             columns = one.columns | _reach(other, out)
             if not skipped and columns <= usable:
-                found.append(Closing(columns, both_words(one, other), one.on_sight or other.on_sight))
+                on_sight, at_sight = one.on_sight or other.on_sight, one.at_sight and other.at_sight
+                found.append(Closing(columns, both_words(one, other), on_sight, at_sight=at_sight))
     return found
 
 
@@ -289,10 +290,8 @@ def _never_absent(node: typed.JoinNode, pairing: Pairing, out: dict[int, int]) -
 def _joint(closing: Closing, columns: frozenset[int], partners: Closing) -> Closing:
     on_sight = closing.on_sight or partners.on_sight
     clock = closing.clock if partners.is_time else None
-    words = both_words(closing, partners)
-    if closing.on_sight and not partners.on_sight and partners.words:
-        words = partners.words
-    return Closing(columns, words, on_sight, None if on_sight else clock)
+    at_sight = closing.at_sight and (partners.at_sight or not partners.words)
+    return Closing(columns, both_words(closing, partners), on_sight, None if on_sight else clock, at_sight)
 
 
 # --- as-of ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from mpl import typed
 from mpl.knowledge.finality import derive_finality
-from mpl.knowledge.kind import Cause, final, versioned
+from mpl.knowledge.kind import Cause, part_of_key, versioned
 from mpl.knowledge.knowledge import Knowledge, Visibility
 from mpl.knowledge.path import Path
 from mpl.knowledge.rows import keeps_identity
@@ -31,7 +31,8 @@ def as_keyed(node: typed.RelationTree, known: Knowledge) -> Knowledge:
     )
     key = set(node.schema.key)
     columns = tuple(
-        final("part of the key") if position in key else versioned(cause) for position in range(len(known.columns))
+        part_of_key(known.columns[position]) if position in key else versioned(cause)
+        for position in range(len(known.columns))
     )
     return replace(
         known,

@@ -87,6 +87,12 @@ def final(reason: str, nulls: Nulls = Nulls.NEVER) -> ColumnKnowledge:
     return ColumnKnowledge(Kind.FINAL, Motion.FIXED, nulls, "event value", reason)
 
 
+def part_of_key(*sources: ColumnKnowledge) -> ColumnKnowledge:
+    """A key column: the value is what tells the row apart, so it cannot change, and null is a value like others."""
+    never = all(source.nulls is Nulls.NEVER for source in sources)
+    return final("part of the key", Nulls.NEVER if never else Nulls.FIXED)
+
+
 def rising(reason: str, nulls: Nulls = Nulls.NEVER, domain: str = "rising number") -> ColumnKnowledge:
     return ColumnKnowledge(Kind.UP, Motion.RISES, nulls, domain, reason)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpl import typed
 from mpl.knowledge.closing import Closing, both_words
-from mpl.knowledge.kind import Cause, final
+from mpl.knowledge.kind import Cause, part_of_key
 from mpl.knowledge.knowledge import Knowledge, Visibility, relation_knowledge
 from mpl.knowledge.pairing import (
     Pairing,
@@ -72,8 +72,9 @@ def _filtered_closings(pairing: Pairing, *, negated: bool) -> list[Closing]:
         if partners is None:
             continue
         on_sight = closing.on_sight or partners.on_sight
-        words = partners.words if closing.on_sight and partners.words else both_words(closing, partners)
-        found.append(Closing(closing.columns, words, on_sight, None if on_sight else closing.clock))
+        at_sight = closing.at_sight and (partners.at_sight or not partners.words)
+        words = both_words(closing, partners)
+        found.append(Closing(closing.columns, words, on_sight, None if on_sight else closing.clock, at_sight))
     return found
 
 
@@ -121,7 +122,10 @@ def union_knowledge(node: typed.UnionNode, left: Knowledge, right: Knowledge) ->
     knowledge = relation_knowledge(
         node.schema,
         (left, right),
-        columns=tuple(final("part of the key") for _ in node.schema.columns),
+        columns=tuple(
+            part_of_key(left.columns[one], right.columns[other])
+            for one, other in zip(node.left_kept, node.right_order, strict=True)
+        ),
         visibility=Visibility(path, "shown while either side has this row", cause),
         closings=closings,
         state=NO_STATE,

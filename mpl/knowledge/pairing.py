@@ -193,7 +193,7 @@ def closing_of_partners(side: Side, other: Side, fixed: Iterable[int], *, on_sig
         if closing.columns <= compared and (on_sight or not closing.on_sight):
             return closing
         if closing.columns <= seen and on_sight:
-            return Closing(closing.columns, closing.words, on_sight=True)
+            return Closing(closing.columns, closing.words, on_sight=True, at_sight=closing.at_sight)
         if closing.clock is None:
             continue
         for band in side.bands:

@@ -8,7 +8,7 @@ from mpl import typed
 from mpl.knowledge.closing import Closing, moved, passing
 from mpl.knowledge.expressions import infer, rising_column
 from mpl.knowledge.fact import quoted, source_text
-from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, directed, falling, final, rising, versioned
+from mpl.knowledge.kind import Cause, ColumnKnowledge, Nulls, directed, falling, final, part_of_key, rising, versioned
 from mpl.knowledge.knowledge import Knowledge, Session, Visibility, relation_knowledge
 from mpl.knowledge.path import Path, both, exists
 from mpl.knowledge.state import COPY_WORDS, NO_STATE, Growth, StateBound, bound_per_value
@@ -164,7 +164,7 @@ def _regrouped(
     key = set(node.schema.key)
     replaced = cause or Cause(node.span, "replaced when another row takes this key", "keep the key columns")
     columns = tuple(
-        final("part of the key") if new in key or (is_set and stable) else versioned(replaced)
+        part_of_key(source.columns[kept[new]]) if new in key or (is_set and stable) else versioned(replaced)
         for new in range(len(kept))
     )
     state = bound_per_value(node.schema, node.schema.key, closings, source.retained, on_sight=True)

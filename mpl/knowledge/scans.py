@@ -39,10 +39,11 @@ def stream_knowledge(stream: typed.Stream) -> Knowledge:
     closings: list[Closing] = []
     for position, column in enumerate(schema.columns):
         if column.is_tick:
-            closings.append(Closing(frozenset((position,)), "the event is known", on_sight=True))
+            closings.append(Closing(frozenset((position,)), "the event is known", on_sight=True, at_sight=True))
     for unique in stream.unique:
         text = listed([names[position] for position in unique])
-        closings.append(Closing(frozenset(unique), f"the one event with that {text} is known", on_sight=True))
+        words = f"the one event with that {text} is known"
+        closings.append(Closing(frozenset(unique), words, on_sight=True, at_sight=True))
     clock = f"event time of `{stream.name}`" + (f" (less {duration_text(stream.late_us)})" if stream.late_us else "")
     if stream.event_time is not None:
         closings.append(passing(clock, stream.event_time, names[stream.event_time]))

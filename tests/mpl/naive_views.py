@@ -14,6 +14,8 @@ from typing import Any
 from mpl import typed
 from mpl.evaluate import evaluate
 from mpl.knowledge import operators_of
+from mpl.scaled import scale_of
+from mpl.types import FloatType, Type
 
 Row = tuple[Any, ...]
 Events = Mapping[str, Sequence[Row]]
@@ -116,10 +118,17 @@ def _aggregated(node: typed.AggregateNode, rows: list[Row]) -> list[Row]:
     if not node.group:
         groups.setdefault((), [])
     ticks = [c for c, column in enumerate(node.input.schema.columns) if column.is_tick]
-    return [(*key, *(_aggregate(item, group, ticks) for item in node.items)) for key, group in groups.items()]
+    declared = node.schema.columns[len(node.group) :]
+    return [
+        (
+            *key,
+            *(_aggregate(item, column.type, group, ticks) for item, column in zip(node.items, declared, strict=True)),
+        )
+        for key, group in groups.items()
+    ]
 
 
-def _aggregate(item: typed.AggregateItem, rows: list[Row], ticks: list[int]) -> Any:
+def _aggregate(item: typed.AggregateItem, result: Type, rows: list[Row], ticks: list[int]) -> Any:
     chosen = [row for row in rows if item.where is None or evaluate(item.where, row) is True]
     if item.function in ("first", "last"):
         chosen = sorted(chosen, key=lambda row: [row[c] for c in ticks])
@@ -133,11 +142,17 @@ def _aggregate(item: typed.AggregateItem, rows: list[Row], ticks: list[int]) -> 
         return whole[item.function](values)
     if not values:
         return None
-    average = Fraction(sum(values), len(values)) if item.function == "avg" else None
-    chosen_value = {"avg": average, "first": values[0], "last": values[-1]}
-    if item.function in chosen_value:
-        return chosen_value[item.function]
+    if item.function == "avg":
+        return _average(values, item.argument.type, result)
+    if item.function in ("first", "last"):
+        return values[0 if item.function == "first" else -1]
     return min(values) if item.function == "min" else max(values)
+
+
+def _average(values: list[Any], given: Type, result: Type) -> Any:
+    if isinstance(result, FloatType):
+        return sum(values) / len(values)
+    return round(Fraction(sum(values), len(values)) * 10 ** (scale_of(result) - scale_of(given)))
 
 
 def _compared(one: Any, other: Any, *, descending: bool) -> int:
@@ -153,7 +168,7 @@ def _top(node: typed.TopNode, rows: list[Row]) -> list[Row]:
     result: list[Row] = []
 
     def compare(one: Row, other: Row) -> int:
-        return scores(one, other) or (tuple(one[c] for c in key) > tuple(other[c] for c in key)) * 2 - 1
+        return scores(one, other) or (_sortable(one, key) > _sortable(other, key)) * 2 - 1
 
     def scores(one: Row, other: Row) -> int:
         for order in node.ordering:
@@ -173,11 +188,22 @@ def _top(node: typed.TopNode, rows: list[Row]) -> list[Row]:
     return result
 
 
+def _sortable(row: Row, columns: Iterable[int]) -> list[tuple[bool, Any]]:
+    """Values in order, nulls last."""
+    return [(row[c] is None, 0 if row[c] is None else row[c]) for c in columns]
+
+
 def _latest(node: typed.LatestNode, rows: list[Row]) -> list[Row]:
-    ticks = [c for c, column in enumerate(node.input.schema.columns) if column.is_tick]
-    order = [*([node.by] if node.by is not None else []), *ticks]
-    choose = max if node.which == "latest" else min
-    return [choose(group, key=lambda row: [row[c] for c in order]) for group in _groups(rows, node.per).values()]
+    schema = node.input.schema
+    ticks = [c for c, column in enumerate(schema.columns) if column.is_tick]
+    order = [*([node.by] if node.by is not None else []), *ticks, *schema.key]
+
+    def best(group: list[Row]) -> Row:
+        known = [row for row in group if node.by is None or row[node.by] is not None] or group
+        choose = max if node.which == "latest" else min
+        return choose(known, key=lambda row: _sortable(row, order))
+
+    return [best(group) for group in _groups(rows, node.per).values()]
 
 
 def _matches(
@@ -238,7 +264,9 @@ def _asof(node: typed.AsofNode, left: list[Row], right: list[Row]) -> list[Row]:
         fitting = [
             other
             for other in right
-            if all(row[a] == other[b] for a, b in node.equal) and other[node.right_time] <= row[node.left_time]
+            if all(row[a] is not None and row[a] == other[b] for a, b in node.equal)
+            and None not in (other[node.right_time], row[node.left_time])
+            and other[node.right_time] <= row[node.left_time]
         ]
         if fitting:
             best = max(fitting, key=lambda other: [other[c] for c in (node.right_time, *ticks)])

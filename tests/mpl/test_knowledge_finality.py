@@ -46,6 +46,8 @@ CLOSING: dict[str, Closed] = {
     "hopping": at("wend", "S"),
     "hot": at("wend", "S"),
     "sessions": at("wend", "S"),
+    "session_filtered": at("wend", "S"),
+    "session_join": at("wend", "S"),
     "oldest": at("ts", "S"),
     "as_of_left": at("ts", "R"),
     "as_of": at("ts", "R"),

@@ -123,6 +123,39 @@ view unfold = from sums |> extend m := s % 3, p := s * 2, z := 100 - s, y := s -
     step := case when s > 8 then 2 when s > 3 then 1 else 0 end, odd := case when s > 3 then 0 else 9 end,
     co := coalesce(mn, 0), co2 := coalesce(mn, 3), g := greatest(s, lo), le := least(mn, 3), pr := lo * s,
     late := case when s > 3 then s end, bb := b * 2, bd := b - s, iv := lo * hv, isn := mn is null, mx := s + lo;
+view window_moving = from newest_ts |> window tumble(ts, 4 s) |> aggregate n := count() group by wstart;
+view hop_moving = from newest_ts |> window hop(ts, 4 s every 2 s);
+view session_filtered = from S |> where f |> window session(ts, gap 3 s per k) |> where v > 1
+    |> aggregate c := count(), m := min(w) group by k, wstart, wend, v;
+view session_top = from sessions |> top 1 per k by c desc;
+view session_join = from sessions |> join U as V on k = V.k;
+view session_semi = from U |> matching sessions as Z on k = Z.k and Z.c > 1;
+view pulse_join = from U |> join sums as Z on q = Z.c;
+view pulse_left = from U |> left join sums as Z on q = Z.c;
+view rest_rising = from U |> left join sums as Z on k = Z.k and Z.s > 3;
+view rest_falling = from U |> left join sums as Z on k = Z.k and Z.s < 3;
+view inner_rest = from U |> join sums as Z on k = Z.k and Z.s < 3 |> aggregate n := count(), m := max(q) group by q;
+view keyed_distinct = from sums |> project k, s, lo |> distinct;
+view by_late = from left_unique |> aggregate n := count(), m := max(v) group by q;
+view where_late = from left_unique |> where q > 3 or v > 3;
+view late_key_join = from left_unique as A |> join D as E on A.q = E.k;
+view semi_rest = from U |> matching sums as Z on k = Z.k and Z.s < q;
+view anti_rest = from U |> not matching sums as Z on k = Z.k and Z.s > q;
+view minus_moving = from (from sums |> project k, s) |> minus (from (from R |> aggregate s := sum(v) group by k));
+view asof_state = from S |> asof join newest_ts as Q on k = Q.k and Q.ts <= ts;
+view over_asof = from as_of_left |> aggregate n := count(), m := max(Q.v), h := max(Q.ts) group by k;
+view over_left = from left_unique |> aggregate n := count(q), m := max(q), s := sum(q), x := sum(x) group by k;
+view over_pairs = from left_pairs |> aggregate n := count(), s := sum(v) group by k;
+view over_full = from full_ |> aggregate n := count(), s := sum(s), r := sum(rs);
+view top_left = from left_low |> top 2 per k by q desc;
+view latest_pairs = from pairs |> latest per k by Q.ts;
+view first_pairs = from with_unique |> first per v by ts;
+view table_top = from D |> top 1 by lim desc with rank place;
+view table_anti = from D |> not matching busy on k = busy.k |> aggregate n := count(), s := sum(lim), m := max(lim);
+view table_left = from D |> left join sums using k default s := 0 |> where s <= lim |> aggregate n := count();
+view grand_not = from grand |> where not (h > 3);
+view grand_less = from grand |> where h < 3 |> extend c3 := case when not (h > 1) then 1 else 0 end;
+view one_row = from grand |> extend z := c - 3, h2 := coalesce(h, 0) |> where lo < 3 or c > 4;
 view rekeyed key k, place = from S |> top 2 per k by v desc, w with rank place;
 view place_only = from (from sums |> top 2 per an by s desc with rank place) |> project an, place, s;
 """
