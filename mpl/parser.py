@@ -86,22 +86,18 @@ class _Parser:
         tokens = self.tokens
         start = chunk.start
         while start < chunk.end:
-            try:
-                result = self.tables.parse(tokens, start, chunk.end, tokens[chunk.end])
-            except Refused as refused:
-                add(refused.diagnostic, self.diagnostics)
-                self._leave_out(start)
-                return True
+            result = self._parse(start, chunk.end, tokens[chunk.end])
             if not isinstance(result, Failure):
-                if tokens[chunk.end].text == "":
+                if result is not None and tokens[chunk.end].text == "":
                     self._report_missing_semicolon(chunk.end)
                 return self._keep(result, chunk, start)
             if len(self.diagnostics) >= DIAGNOSTICS_MAX:
                 return False
             if self._is_missing_semicolon(result):
                 self._report_missing_semicolon(result.index)
-                whole = self.tables.parse(tokens, start, result.index, Token(END, "", tokens[result.index].span))
-                if not isinstance(whole, Failure) and not self._keep(whole, chunk, start):
+                whole = self._parse(start, result.index, Token(END, "", tokens[result.index].span))
+                assert not isinstance(whole, Failure), "the tables said that it could end here"
+                if not self._keep(whole, chunk, start):
                     return False
                 start = result.index
             else:
@@ -110,14 +106,23 @@ class _Parser:
                 start = self._next_statement(result.index, chunk.end)
         return True
 
+    def _parse(self, start: int, end: int, end_token: Token) -> Statement | Failure | None:
+        """One statement, or where it fails; None when its builder has refused it, which is reported."""
+        try:
+            return self.tables.parse(self.tokens, start, end, end_token)
+        except Refused as refused:
+            add(refused.diagnostic, self.diagnostics)
+            return None
+
     def _leave_out(self, start: int) -> None:
         """The statement that begins at token `start` is not understood; what it declares is not missing, though."""
         declares = self.tokens[start].text.lower() in DECLARING_WORDS
         if declares and self.tokens[start + 1 : start + 2]:
             self.unread.add(self.tokens[start + 1].text.strip("`"))
 
-    def _keep(self, statement: Statement, chunk: Chunk, start: int) -> bool:
-        if chunk.may_be_deep and not check_depth(statement, self.diagnostics):
+    def _keep(self, statement: Statement | None, chunk: Chunk, start: int) -> bool:
+        """Take the statement that begins at token `start` into the program. False when a limit is passed."""
+        if statement is None or (chunk.may_be_deep and not check_depth(statement, self.diagnostics)):
             self._leave_out(start)
             return True
         self.statements.append(statement)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TextIO, TypedDict
 
-from mpl.diagnostic import Diagnostic, Severity
+from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostic, Severity
 from mpl.source import Source
 
 TAB_CELLS = 4
@@ -61,6 +61,8 @@ def summary(diagnostics: Iterable[Diagnostic], dropped: int = 0) -> str:
     parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
     if dropped:
         parts.append(f"{dropped} more not shown")
+    elif len(severities) >= DIAGNOSTICS_MAX:
+        parts.append("and there may be more")
     return ", ".join(parts) or "no errors"
 
 

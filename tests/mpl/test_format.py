@@ -133,6 +133,12 @@ def test_comments_keep_their_place() -> None:
     )
 
 
+def test_comments_before_a_comma_or_semicolon_go_behind_it() -> None:
+    assert formatted("view v = from S |> project a -- first\n , b\n-- last\n;") == (
+        "view v = from S\n  |> project\n      a,  -- first\n      b;  -- last\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -464,6 +464,12 @@ def test_a_bad_statement_without_semicolon_ends_where_the_next_begins() -> None:
     assert outcome("view a = frm S\nview b = from S\nview c = from S;") == (["b", "c"], ["MPL0101@1", "MPL0102@2"])
 
 
+def test_a_refused_statement_costs_only_itself() -> None:
+    """What a builder refuses, not the grammar: with `;`, without, and with another statement behind it."""
+    text = "view a = from S |> aggregate n := median(x)\nview b = from S;\nview c = from S |> aggregate n := mode(x)"
+    assert outcome(text) == (["b"], ["MPL0117@1", "MPL0102@1", "MPL0117@3"])
+
+
 def test_an_empty_program_is_a_program() -> None:
     assert parsed("") == ()
     assert parsed("  -- nothing\n\t") == ()

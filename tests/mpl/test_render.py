@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mpl.diagnostic import Code, Diagnostic, Note, Severity
+from mpl.diagnostic import DIAGNOSTICS_MAX, Code, Diagnostic, Note, Severity
 from mpl.render import record, render, render_all, summary, wants_color
 from mpl.source import Source, Span
 
@@ -155,6 +155,7 @@ def test_summary() -> None:
     assert summary([error, warning, error]) == "2 errors, 1 warning"
     assert summary([warning, warning]) == "2 warnings"
     assert summary([error], dropped=7) == "1 error, 7 more not shown"
+    assert summary([error] * DIAGNOSTICS_MAX) == f"{DIAGNOSTICS_MAX} errors, and there may be more"
     assert render_all([]) == ""
     assert render_all([error, warning]).endswith("\n\n1 error, 1 warning\n")
 
