@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from compiler.codegen.module import NO_PYTHON, Function, Module
 from compiler.plan.layout import Layout
+from mpl.failures import EvaluationError
 from mpl.functions.library import AVERAGE
 from mpl.typed import Expr, Schema
-from mpl.types import IntType, Type
+from mpl.types import IntType, Type, Value
+from runtime.operators.errors import NoValue
 
 
 @dataclass(frozen=True)
@@ -59,4 +61,20 @@ class Functions:
         return self._module.add("condition", expr, self._columns, self._width, is_condition=True)
 
     def load(self) -> dict[str, Function]:
-        return self._module.load(self._python) if self._module.functions else {}
+        if not self._module.functions:
+            return {}
+        loaded = self._module.load(self._python)
+        return {name: _naming_the_row(function, self._module.component) for name, function in loaded.items()}
+
+
+def _naming_the_row(function: Function, relation: str) -> Function:
+    """The runtime knows failures of operators, not of expressions: say which row has no value."""
+
+    def checked(*row: Value) -> Value:
+        try:
+            value: Value = function(*row)
+        except EvaluationError as failure:
+            raise NoValue(relation, f"row {row}: {failure.message}", failure.code.value) from failure
+        return value
+
+    return checked

@@ -27,3 +27,11 @@ class NotFinite(OperatorError):
     """A float sum met an infinity or a not-a-number, which no later row could take back."""
 
     code = "not_finite"
+
+
+class NoValue(OperatorError):
+    """An expression has no value for some row. `code` is the language's name for why."""
+
+    def __init__(self, relation: str, what: str, code: str) -> None:
+        super().__init__(relation, what)
+        self.code = code

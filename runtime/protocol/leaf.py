@@ -126,13 +126,24 @@ class Leaf(StateComponent):
                 return False
 
     def _hand_over(self, kind: Literal["snapshot", "changes"], slots: list[int]) -> None:
+        self.emit(self._delivery(kind, slots))
+
+    def snapshot(self) -> Deliver:
+        """All that the clients of this leaf have been told so far: what one that joins them is told first."""
+        rows, horizon = self.operator.rows, self.horizon()
+        slots = [slot for slot in rows.visible_slots() if rows.last_step[slot] <= self.delivered_step]
+        if self.emit_mode is Emit.FINAL:
+            slots = [slot for slot in slots if self.is_final(slot, horizon)]
+        return self._delivery("snapshot", slots)
+
+    def _delivery(self, kind: Literal["snapshot", "changes"], slots: list[int]) -> Deliver:
         horizon = self.horizon()
         batch: Batch = self.operator.rows.select(slots)
         low = high = None
         if self.emit_mode is Emit.BOUNDS:
             low, high = self._bounds.of(batch, self.coverage(), horizon, self.in_floor)
         final = tuple(self.is_final(slot, horizon) for slot in slots)
-        self.emit(Deliver(kind, batch, horizon, final, self.token(), low, high))
+        return Deliver(kind, batch, horizon, final, self.token(), low, high)
 
     def is_forgettable(self, slot: int, limit: int) -> bool:
         """A row that vanished must first have been told."""

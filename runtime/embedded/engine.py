@@ -1,0 +1,338 @@
+"""Components in one process: started when somebody needs them, joined by one queue, logged where the caller says.
+
+`smile/system.py` owns one, under its lock. The engine does what a broker's shell does (events in, instructions out),
+with three simplifications that hold because nothing is lost between components here: no timer fires by itself, a
+message goes straight into the queue, and a component that has read its streams' logs needs no further care.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from runtime.batch import Batch
+from runtime.embedded.tuning import EMBEDDED
+from runtime.log.stream_log import LogError, LogFenced, StreamLog
+from runtime.plan import Component, Plan
+from runtime.protocol.build import AnyComponent, build_component
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.event_component import EventComponent
+from runtime.protocol.events import (
+    AcknowledgePublish,
+    AppendToLog,
+    ArmTimer,
+    Deliver,
+    Event,
+    Instruction,
+    LogFailed,
+    LogRead,
+    LogState,
+    LogWritten,
+    MessageArrived,
+    Published,
+    ReadLog,
+    ReceiverAttached,
+    ReceiverDetached,
+    RefusePublish,
+    ReportFailed,
+    ReserveSilence,
+    Restarted,
+    RestartMe,
+    Send,
+    TimerFired,
+    TrimLog,
+)
+from runtime.protocol.leaf import Leaf
+from runtime.protocol.messages import Message
+from runtime.protocol.state_component import StateComponent
+from runtime.protocol.stream import StreamComponent
+from runtime.values import Value
+
+PRODUCER = "embedded"
+CATCH_UP_ROUNDS_IDLE_MAX = 8
+"""A component that still lacks something after so many questions without progress is our own mistake."""
+
+CLEAN_EVERY = 1_024
+"""After so many publishes receivers acknowledge, so that their senders can forget tombstones."""
+
+Receive = Callable[[Deliver], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A component that stopped because a batch could not be computed. Nothing of that batch was applied."""
+
+    component: str
+    code: str
+    reason: str
+
+
+class PublishRefused(Exception):
+    """The stream did not take the rows. `uncertain`: the log failed, and they may be in it or not."""
+
+    def __init__(self, reason: str, uncertain: bool) -> None:
+        super().__init__(reason)
+        self.uncertain = uncertain
+
+
+class Engine:
+    """`components` are all that could be needed, in reading order; `logs` has one log for each stream among them."""
+
+    def __init__(
+        self,
+        components: Mapping[str, Component],
+        logs: Mapping[str, StreamLog],
+        now_us: Callable[[], int],
+        next_epoch: Callable[[], int],
+    ) -> None:
+        self.logs = logs
+        self.running: dict[str, AnyComponent] = {}
+        self.failures: dict[str, Failure] = {}
+        self._plans = {name: replace(component, tuning=EMBEDDED) for name, component in components.items()}
+        self._now_us = now_us
+        self._next_epoch = next_epoch
+        self._queue: deque[tuple[AnyComponent, str, Message]] = deque()
+        self._ends: dict[str, tuple[str, str]] = {}  # edge -> (sender, receiver)
+        self._acks: dict[tuple[str, str], None] = {}  # (component, timer): acknowledgements that wait
+        self._receivers: dict[str, Receive] = {}  # leaf -> who is told
+        self._wants_horizon: dict[str, tuple[str, ...]] = {}  # leaf -> its streams
+        self._sequences: dict[str, int] = {}
+        self._outcomes: list[AcknowledgePublish | RefusePublish] = []  # of the publish under way
+        self._publishes = 0
+
+    # Starting
+
+    def start(self, name: str) -> None:
+        """Run this component and all that it reads, and let it catch up with what is already published."""
+        for component in self.needed_for(name):
+            if component.name not in self.running:
+                self._start(component)
+
+    def needed_for(self, name: str) -> tuple[Component, ...]:
+        """This component and all that it reads, in reading order."""
+        wanted: dict[str, None] = {}
+
+        def visit(one: str) -> None:
+            if one not in wanted:
+                for edge in self._plans[one].in_edges:
+                    visit(edge.sender)
+                wanted[one] = None
+
+        visit(name)
+        return tuple(self._plans[one] for one in wanted)
+
+    def _start(self, component: Component) -> None:
+        """Its plan ends with itself: receivers are attached one by one, when they start."""
+        made = build_component(Plan(self.needed_for(component.name)), component.name)
+        self.running[component.name] = made
+        for edge in component.in_edges:
+            self._ends[edge.name] = (edge.sender, component.name)
+            self._feed(self.running[edge.sender], ReceiverAttached(edge.name))
+        log: LogState | None = None
+        epoch = self._next_epoch()
+        if component.is_stream:
+            log = self.logs[component.name].open(epoch)
+            newest = max((number for _, number, _ in log.publishes), default=-1)
+            self._sequences[component.name] = max(self._sequences.get(component.name, 0), newest + 1)
+        self._feed(made, Restarted(epoch, self._now_us(), log=log))
+        if component.is_stream:  # silence before the first event, so that views of nothing are known too
+            self._feed(made, TimerFired("silence", 1))
+        self.drain()
+        self._catch_up(made)
+
+    def _catch_up(self, component: AnyComponent) -> None:
+        """A log answers in pieces; whoever lacks the rest asks again at once instead of after an idle time."""
+        idle_rounds = 0
+        while self.failure_of(component.name) is None and not self.is_caught_up(component):
+            before = component.coverage().copy()
+            for edge in component.plan.in_edges:
+                for timer in ("ask", "idle", "idle"):  # the first of two only notes that the edge was quiet
+                    self._feed(component, TimerFired(f"{timer}:{edge.name}", self._now_us()))
+            self.drain()
+            idle_rounds = 0 if component.coverage() != before else idle_rounds + 1
+            assert idle_rounds < CATCH_UP_ROUNDS_IDLE_MAX, f"{component.name} does not catch up with what it reads"
+
+    def is_caught_up(self, component: AnyComponent) -> bool:
+        """Does it cover all that its senders cover?"""
+        if isinstance(component, StreamComponent):
+            return True
+        return all(
+            component.in_edges[edge.name].coverage.contains(self.running[edge.sender].coverage())
+            for edge in component.plan.in_edges
+        )
+
+    # Leaves
+
+    def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> Leaf:
+        """Start a subscriber's leaf; it delivers to `receive`, from inside `drain`. The snapshot comes at once."""
+        (edge,) = leaf.in_edges
+        self.start(edge.sender)
+        self._plans[leaf.name] = replace(leaf, tuning=EMBEDDED)
+        self._receivers[leaf.name] = receive
+        if wants_horizon:
+            streams = (one.name for one in self.needed_for(leaf.name) if one.is_stream)
+            self._wants_horizon[leaf.name] = tuple(streams)
+        self._start(self._plans[leaf.name])
+        self.drain()
+        made = self.running[leaf.name]
+        assert isinstance(made, Leaf)
+        return made
+
+    def detach(self, leaf: str) -> None:
+        """Nobody listens to this leaf any more. What it read goes on running."""
+        if leaf not in self.running:
+            return
+        for edge in self._plans[leaf].in_edges:
+            self._feed(self.running[edge.sender], ReceiverDetached(edge.name))
+            del self._ends[edge.name]
+        del self.running[leaf], self._plans[leaf], self._receivers[leaf]
+        self._wants_horizon.pop(leaf, None)
+        self.failures.pop(leaf, None)
+        self._acks = {ack: None for ack in self._acks if ack[0] != leaf}
+
+    # Publishing
+
+    def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> tuple[int, ...]:
+        """Log these rows and put what follows into the queue; `drain` does it. The ticks are durable now."""
+        if stream not in self.running:
+            self.start(stream)
+        sequence = self._sequences[stream]
+        self._sequences[stream] = sequence + 1  # never the same again: an uncertain publish may be in the log
+        self._publishes += 1
+        self._feed(self.running[stream], Published(PRODUCER, sequence, columns, self._now_us()))
+        outcome = self._outcomes.pop()  # a log in this process answers at once
+        if isinstance(outcome, RefusePublish):
+            raise PublishRefused(outcome.reason, outcome.uncertain)
+        return outcome.ticks
+
+    # Work
+
+    def drain(self) -> None:
+        """Carry messages until there are none, then let horizons advance for those who asked for that."""
+        self._work()
+        if self._wants_horizon:
+            self._advance_horizons({stream for streams in self._wants_horizon.values() for stream in streams})
+        if self._publishes >= CLEAN_EVERY:
+            self.clean()
+
+    def _work(self) -> None:
+        queue = self._queue
+        while queue:
+            component, edge, message = queue.popleft()
+            self._feed(component, MessageArrived(edge, message))
+
+    def _advance_horizons(self, streams: set[str]) -> None:
+        """Silence on streams that lag behind the newest event, so that rows can be known to be exact or final."""
+        known = [component for name in streams if isinstance(component := self.running[name], StreamComponent)]
+        newest = max(component.covered_tick for component in known)
+        for component in known:
+            if component.covered_tick < newest:
+                self._feed(component, TimerFired("silence", newest // component.spec.ticks_per_us + 1))
+        self._work()
+
+    def clean(self) -> None:
+        """Acknowledge everywhere, so that tombstones can be forgotten."""
+        self._publishes = 0
+        streams = {name for name, component in self.running.items() if isinstance(component, StreamComponent)}
+        if streams:
+            self._advance_horizons(streams)
+        acks, self._acks = self._acks, {}
+        for name, timer in acks:
+            if name in self.running:
+                self._feed(self.running[name], TimerFired(timer, self._now_us()))
+        self._work()
+
+    def _feed(self, component: AnyComponent, event: Event) -> None:
+        name = component.name
+        if name in self.failures:
+            return
+        for instruction in component.handle(event):
+            if type(instruction) is Send:
+                sender, receiver = self._ends[instruction.edge]
+                target = self.running.get(receiver if name == sender else sender)
+                if target is not None:
+                    self._queue.append((target, instruction.edge, instruction.message))
+            else:
+                self._carry_out(component, instruction)
+
+    def _carry_out(self, component: AnyComponent, instruction: Instruction) -> None:
+        match instruction:
+            case Deliver():
+                self._receivers[component.name](instruction)
+            case ArmTimer(timer):
+                if timer.startswith("ack:"):
+                    self._acks[component.name, timer] = None
+            case AppendToLog(epoch, number, rows, producer, sequence):
+                log = self.logs[component.name]
+                self._write(component, number, lambda: log.append(epoch, rows, producer, sequence))
+            case ReserveSilence(epoch, number, tick):
+                log = self.logs[component.name]
+                self._write(component, number, lambda: log.reserve(epoch, tick))
+            case ReadLog(edge, ticks, rows_max):
+                self._read(component, edge, ticks, rows_max)
+            case TrimLog(tick):
+                self.logs[component.name].trim(tick)
+            case AcknowledgePublish() | RefusePublish():
+                self._outcomes.append(instruction)
+            case ReportFailed(_, code, reason):
+                self.failures[component.name] = Failure(component.name, code, reason)
+            case RestartMe():
+                self._restart_stream(component)
+            case _:
+                raise AssertionError(f"{component.name}: {instruction} cannot happen in one process")
+
+    # Logs
+
+    def _write(self, component: AnyComponent, number: int, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except LogError as error:
+            self._feed(component, LogFailed(str(error), isinstance(error, LogFenced)))
+        else:
+            self._feed(component, LogWritten(number))
+
+    def _read(self, component: AnyComponent, edge: str, ticks: Coverage, rows_max: int) -> None:
+        cover, rows, trimmed = self.logs[component.name].read(ticks, rows_max)
+        self._feed(component, LogRead(edge, cover, rows, trimmed))
+
+    def _restart_stream(self, component: AnyComponent) -> None:
+        """After a failed write only the log knows what is durable; receivers keep what they have."""
+        name = component.name
+        made = build_component(Plan((self._plans[name],)), name)
+        epoch = self._next_epoch()
+        log = self.logs[name].open(epoch)
+        self.running[name] = made
+        self._feed(made, Restarted(epoch, self._now_us(), log=log))
+        receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
+        for edge in receivers:
+            self._feed(made, ReceiverAttached(edge))
+        for receiver in receivers.values():
+            self._catch_up(self.running[receiver])
+
+    # Reading
+
+    def failure_of(self, name: str) -> Failure | None:
+        """Why this component, or one that it reads, has stopped; None if it has not."""
+        for component in self.needed_for(name):
+            if component.name in self.failures:
+                return self.failures[component.name]
+        return None
+
+    def rows_of(self, name: str) -> Batch:
+        """The visible rows of a running component, in no particular order."""
+        component = self.running[name]
+        if isinstance(component, StateComponent):
+            table = component.operator.rows
+            return table.select(table.visible_slots())
+        if isinstance(component, EventComponent):
+            return component.held.select(component.coverage())
+        return Batch.concat([Batch.empty(component.relation.width, events=True), *self.history(name)])
+
+    def history(self, stream: str, rows_max: int = 1 << 62) -> Iterator[Batch]:
+        """All events of a running stream, about `rows_max` at a time."""
+        wanted = self.running[stream].coverage()[0]
+        while wanted:
+            cover, rows, trimmed = self.logs[stream].read(wanted, rows_max)
+            wanted = wanted.difference(cover).difference(trimmed)
+            yield rows

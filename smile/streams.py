@@ -1,0 +1,203 @@
+"""What a stream (or a table) takes: from the user's rows or columns to canonical columns that keep all its rules.
+
+One `StreamInput` per stream, owned by the system. It remembers what the rules about several events need: the values
+of `unique` columns, and the newest event time. They are noted only once the log has the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.plan.build import ViewPlan
+from mpl.diagnostic import did_you_mean
+from mpl.typed import Schema, Stream, Table
+from mpl.types import TimeType, Value
+from smile.columns import NotColumns, columns_of, encode_column
+from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
+from smile.values import Cell, Refused, decode
+
+Columns = tuple[list[Value], ...]
+
+
+@dataclass(frozen=True)
+class _Unique:
+    """One `unique` declaration: positions of payload columns, and the values that are taken."""
+
+    positions: tuple[int, ...]
+    taken: set[Hashable]
+
+    def keys(self, columns: Columns) -> Sequence[Hashable]:
+        if len(self.positions) == 1:
+            return columns[self.positions[0]]
+        return list(zip(*(columns[position] for position in self.positions), strict=True))
+
+
+class StreamInput:
+    """Checks and encodes what is published to one stream."""
+
+    def __init__(self, declared: Stream | Table, plan: ViewPlan) -> None:
+        self.name = declared.name
+        schema: Schema = declared.schema
+        order = sorted(
+            (plan.side.layout.plain(position), position)
+            for position, column in enumerate(schema.columns)
+            if not column.is_tick
+        )
+        positions = [position for _, position in order]  # of the payload's columns, in physical order
+        self.cells = tuple(Cell(schema.columns[position]) for position in positions)
+        self._names = {cell.name: at for at, cell in enumerate(self.cells)}
+        self._tick = next((c.name for c in schema.columns if c.is_tick and not c.hidden), None)
+        where = {position: at for at, position in enumerate(positions)}
+        self._time: int | None = None
+        self._late_us = 0
+        self._until_us: int | None = None
+        self._newest_us: int | None = None
+        unique: tuple[tuple[int, ...], ...] = (schema.key,)
+        if isinstance(declared, Stream):
+            unique = declared.unique
+            self._time = None if declared.event_time is None else where[declared.event_time]
+            self._late_us, self._until_us = declared.late_us, declared.until_us
+        self._unique = [_Unique(tuple(where[p] for p in positions), set()) for positions in unique]
+
+    @property
+    def remembers(self) -> bool:
+        """Do its rules depend on earlier events?"""
+        return bool(self._unique) or self._time is not None
+
+    # One row
+
+    def encode_row(self, row: Mapping[str, object]) -> Columns:
+        """Raises PublishError."""
+        if not isinstance(row, Mapping):
+            raise self._error([Problem(None, row, f"{type(row).__name__}: a row is a dict of column names and values")])
+        for name in row:
+            if name not in self._names:
+                raise self._error([self._unknown(name, row[name])])
+        columns: list[list[Value]] = []
+        for cell in self.cells:
+            value = row.get(cell.name)
+            if value is None and cell.name not in row and not cell.column.nullable:
+                raise self._error([Problem(None, None, f"the row: column `{cell.name}` is missing")])
+            try:
+                columns.append([cell.encode(value)])
+            except Refused as refused:
+                raise self._error([Problem(cell.name, value, str(refused))]) from None
+        made = tuple(columns)
+        self._check_history(made, single=True)
+        return made
+
+    # Many rows
+
+    def encode_many(self, data: object) -> tuple[Columns, int]:
+        """Canonical columns and the number of rows. All in or all out: raises PublishError."""
+        try:
+            given = columns_of(data)
+        except NotColumns as wrong:
+            raise self._error([Problem(None, data, str(wrong))]) from None
+        for name, values in given.items():
+            if name not in self._names:
+                raise self._error([self._unknown(name, values[0] if len(values) else None)])
+        counts = {len(values) for values in given.values()}
+        if len(counts) > 1:
+            lengths = ", ".join(f"`{name}` {len(values)}" for name, values in given.items())
+            raise self._error([Problem(None, None, f"columns of different lengths: {lengths}")])
+        count = counts.pop() if counts else 0
+        if count == 0:
+            return (), 0
+        columns = tuple(self._column(cell, given, count) for cell in self.cells)
+        self._check_history(columns, single=False)
+        return columns, count
+
+    def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> list[Value]:
+        if cell.name not in given:
+            if not cell.column.nullable:
+                raise self._error([Problem(None, None, f"the rows: column `{cell.name}` is missing")])
+            return [None] * count
+        values, problems = encode_column(cell, given[cell.name])
+        if problems:
+            raise self._error(problems)
+        return values
+
+    # Rules about several events
+
+    def _check_history(self, columns: Columns, *, single: bool) -> None:
+        problems: list[Problem] = []
+        for unique in self._unique:
+            self._check_unique(unique, columns, problems)
+        if self._time is not None:
+            self._check_times(self._time, columns[self._time], problems)
+        if problems:
+            problems.sort(key=lambda problem: problem.row or 0)
+            if single:
+                problems = [Problem(problem.column, problem.value, problem.rule) for problem in problems]
+            raise self._error(problems)
+
+    def _check_unique(self, unique: _Unique, columns: Columns, problems: list[Problem]) -> None:
+        keys = unique.keys(columns)
+        if len(keys) == len(set(keys)) and unique.taken.isdisjoint(keys):
+            return
+        seen: set[Hashable] = set()
+        names = ", ".join(self.cells[position].name for position in unique.positions)
+        for row, key in enumerate(keys):
+            if key in unique.taken or key in seen:
+                value = [self._shown(position, columns[position][row]) for position in unique.positions]
+                shown = value[0] if len(value) == 1 else tuple(value)
+                problems.append(Problem(names, shown, "was published before: the stream is `unique` by it", row))
+                if len(problems) >= PROBLEMS_SHOWN_MAX:
+                    return
+            seen.add(key)
+
+    def _check_times(self, position: int, times: Sequence[Value], problems: list[Problem]) -> None:
+        """`late`: no event lags more than this behind the newest, those before it in the same call included."""
+        newest = self._newest_us
+        present = [time for time in times if isinstance(time, int)]
+        if present:
+            low, high = min(present), max(present)
+            latest = high if newest is None else max(high, newest)
+            if low >= latest - self._late_us and (self._until_us is None or high <= self._until_us):
+                return
+        for row, time in enumerate(times):
+            if time is None:
+                continue
+            assert isinstance(time, int)
+            rule = None
+            if newest is not None and time < newest - self._late_us:
+                allowed = decode(newest - self._late_us, TimeType())
+                rule = f"is too late: no event may be before {allowed} any more"
+            elif self._until_us is not None and time > self._until_us:
+                rule = f"is after {decode(self._until_us, TimeType())}, the end of the stream"
+            elif newest is None or time > newest:
+                newest = time
+            if rule is not None and len(problems) < PROBLEMS_SHOWN_MAX:
+                problems.append(Problem(self.cells[position].name, self._shown(position, time), rule, row))
+
+    def note(self, columns: Columns) -> None:
+        """These rows are in the log now."""
+        for unique in self._unique:
+            unique.taken.update(unique.keys(columns))
+        if self._time is not None:
+            known = [] if self._newest_us is None else [self._newest_us]
+            times = [time for time in columns[self._time] if isinstance(time, int)]
+            self._newest_us = max(known + times, default=None)
+
+    def forget(self) -> None:
+        """Start again from nothing: the log has to be read anew."""
+        for unique in self._unique:
+            unique.taken.clear()
+        self._newest_us = None
+
+    # Errors
+
+    def _shown(self, position: int, value: Value) -> object:
+        return decode(value, self.cells[position].column.type)
+
+    def _unknown(self, name: str, value: object) -> Problem:
+        if name == self._tick:
+            return Problem(name, value, "cannot be given: ticks are assigned when an event is logged")
+        hint = did_you_mean(str(name), self._names)
+        known = ", ".join(self._names)
+        return Problem(None, value, f"column `{name}`, which it does not have: {hint or f'it has {known}'}")
+
+    def _error(self, problems: list[Problem]) -> PublishError:
+        return PublishError(self.name, problems, more=len(problems) >= PROBLEMS_SHOWN_MAX)

@@ -1,0 +1,348 @@
+"""A subscription: the snapshot of a view, then its changes, read one by one, in batches, or by a callback.
+
+The system puts deliveries in, from whichever thread publishes; the reader takes them out, from any thread. Between the
+two stands a queue of at most `queue_rows` rows. When a slow reader lets it fill up, the queue is squeezed: of every row
+only the latest change stays. Nothing that is true now is lost, only states that have been superseded; the memory is
+then bounded by the rows that the view has. `squeezed` counts how often that happened.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import Literal
+
+from runtime.batch import Batch
+from runtime.plan import Emit
+from runtime.protocol.events import Deliver
+from runtime.values import Value
+from smile.errors import SmileError
+from smile.views import ViewReader
+
+log = logging.getLogger("smile")
+
+QUEUE_ROWS = 65_536
+
+Kind = Literal["snapshot", "changed", "gone"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row as a subscriber is told of it.
+
+    kind: "snapshot" for a row that was there at first, "changed" for one that is new or has other values, "gone" for
+    one that is no longer in the view (`row` then has its last values). `key` identifies the row. `bounds` has for every
+    column the range (low, high) in which its value lies as of `as_of`, None where there is no limit; only with `emit
+    bounds`. `final`: can this row still change? `as_of` is the tick up to which everything is included.
+    """
+
+    kind: Kind
+    key: tuple[object, ...]
+    row: dict[str, object]
+    final: bool
+    as_of: int
+    bounds: dict[str, tuple[object, object]] | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is queued: physical rows, with what the protocol said about each of them."""
+
+    is_snapshot: bool
+    rows: Batch
+    final: Sequence[bool]
+    as_of: Sequence[int]
+    low: Sequence[tuple[Value, ...]] | None = None
+    high: Sequence[tuple[Value, ...]] | None = None
+
+    @staticmethod
+    def of(told: Deliver, *, is_snapshot: bool) -> Delivery:
+        return Delivery(is_snapshot, told.rows, told.final, [told.horizon] * len(told.rows), told.low, told.high)
+
+
+class ChangeBatch:
+    """Several changes as columns; `kind` is "snapshot" or "changes". The fast way to read: nothing is made per row
+    until it is asked for."""
+
+    def __init__(self, reader: ViewReader, delivery: Delivery) -> None:
+        self._reader = reader
+        self._delivery = delivery
+
+    def __len__(self) -> int:
+        return len(self._delivery.rows)
+
+    @property
+    def kind(self) -> Literal["snapshot", "changes"]:
+        return "snapshot" if self._delivery.is_snapshot else "changes"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._reader.names
+
+    @property
+    def visible(self) -> Sequence[bool]:
+        """False: the row is no longer in the view."""
+        return self._delivery.rows.visible
+
+    @property
+    def final(self) -> Sequence[bool]:
+        return self._delivery.final
+
+    @property
+    def as_of(self) -> Sequence[int]:
+        return self._delivery.as_of
+
+    def column(self, name: str) -> Sequence[object]:
+        """The values of one column, for all rows."""
+        found = next(column for column in self._reader.columns if column.name == name)
+        return found.values(self._delivery.rows.columns)
+
+    def columns(self) -> dict[str, Sequence[object]]:
+        return {column.name: column.values(self._delivery.rows.columns) for column in self._reader.columns}
+
+    def keys(self) -> list[tuple[object, ...]]:
+        return self._reader.keys(self._delivery.rows)
+
+    def changes(self) -> Iterator[Change]:
+        """One by one."""
+        told = self._delivery
+        bounds = self._bounds()
+        for i, (key, row) in enumerate(zip(self.keys(), self._reader.rows(told.rows), strict=True)):
+            kind: Kind = "gone" if not told.rows.visible[i] else "snapshot" if told.is_snapshot else "changed"
+            yield Change(kind, key, row, told.final[i], told.as_of[i], bounds[i] if bounds else None)
+
+    def _bounds(self) -> list[dict[str, tuple[object, object]]] | None:
+        low, high = self._delivery.low, self._delivery.high
+        if low is None or high is None:
+            return None
+        made: list[dict[str, tuple[object, object]]] = [{} for _ in range(len(self))]
+        for at, column in enumerate(self._reader.columns):
+            lows, highs = column.decoded([row[at] for row in low]), column.decoded([row[at] for row in high])
+            for bounds, one, other in zip(made, lows, highs, strict=True):
+                bounds[column.name] = (one, other)
+        return made
+
+
+def squeeze(deliveries: Sequence[Delivery], key_width: int) -> Delivery:
+    """One delivery with the latest word about every row, in the order of these words."""
+    latest: dict[tuple[Value, ...], tuple[int, int]] = {}
+    for number, delivery in enumerate(deliveries):
+        for i, key in enumerate(delivery.rows.keys(key_width)):
+            latest.pop(key, None)
+            latest[key] = (number, i)
+    is_snapshot = deliveries[0].is_snapshot
+    places = [
+        (deliveries[number], i)
+        for number, i in latest.values()
+        if not is_snapshot or deliveries[number].rows.visible[i]  # of a row that came and went nothing needs saying
+    ]
+    rows = Batch(
+        tuple([told.rows.columns[c][i] for told, i in places] for c in range(len(deliveries[0].rows.columns))),
+        [told.rows.max_ticks[i] for told, i in places],
+        [told.rows.visible[i] for told, i in places],
+    )
+    low = high = None
+    if deliveries[0].low is not None:
+        low = [told.low[i] for told, i in places if told.low is not None]
+        high = [told.high[i] for told, i in places if told.high is not None]
+    return Delivery(
+        is_snapshot, rows, [told.final[i] for told, i in places], [told.as_of[i] for told, i in places], low, high
+    )
+
+
+class Subscription:
+    """What `system.subscribe` gives. Close it, or use it in a `with` block.
+
+    `for change in subscription` waits for changes and ends when the subscription or the system is closed, or when
+    nothing came for `timeout` seconds. `ready()` takes what is there without waiting.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reader: ViewReader,
+        emit: Emit,
+        key_width: int,
+        on_close: Callable[[Subscription], None],
+        *,
+        callback: Callable[[Change], object] | None = None,
+        timeout: float | None = None,
+        queue_rows: int = QUEUE_ROWS,
+        every_us: int = 0,
+    ) -> None:
+        self.name = name
+        self.emit = emit.value
+        self.squeezed = 0
+        self.errors: deque[Exception] = deque(maxlen=16)
+        """What the callback raised: the newest few."""
+        self.failure: SmileError | None = None
+        self._reader = reader
+        self._key_width = key_width
+        self._on_close = on_close
+        self._callback = callback
+        self._timeout = timeout
+        self._queue_rows_max = queue_rows
+        self._every_us = every_us
+        self._next_us = 0.0
+        self._queue: deque[Delivery] = deque()
+        self._rows = 0
+        self._squeeze_at = queue_rows
+        self._closed = False
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[], object]] = []
+
+    # For the system
+
+    @property
+    def view(self) -> str:
+        return self._reader.name
+
+    @property
+    def has_callback(self) -> bool:
+        return self._callback is not None
+
+    def put(self, delivery: Delivery) -> None:
+        with self._changed:
+            if self._closed:
+                return
+            self._queue.append(delivery)
+            self._rows += len(delivery.rows)
+            if self._rows > self._squeeze_at:
+                self._squeeze()
+                self.squeezed += 1
+            self._wake()
+
+    def _squeeze(self) -> None:
+        one = squeeze(self._queue, self._key_width)
+        self._queue = deque([one])
+        self._rows = len(one.rows)
+        # A view that is larger than the bound must not be squeezed again for every row that comes.
+        self._squeeze_at = max(self._queue_rows_max, 2 * self._rows)
+
+    def fail(self, failure: SmileError) -> None:
+        """The view has stopped: readers are told after what is still queued."""
+        with self._changed:
+            if self.failure is None:
+                self.failure = failure
+                log.error("subscription %s: %s", self.name, failure)
+            self._wake()
+
+    def run_callback(self, *, flush: bool = False) -> None:
+        """Hand what is queued to the callback. What it raises is logged and kept in `errors`, nothing more."""
+        assert self._callback is not None
+        while (batch := self._take(flush=flush)) is not None:
+            for change in batch.changes():
+                try:
+                    self._callback(change)
+                except Exception as error:
+                    log.exception("a callback of subscription %s failed", self.name)
+                    self.errors.append(error)
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        for listener in self._listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call this, from any thread, whenever there is something to read or the end has come."""
+        with self._changed:
+            self._listeners.append(listener)
+
+    # For the reader
+
+    def __iter__(self) -> Iterator[Change]:
+        for batch in self.batches():
+            yield from batch.changes()
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        """The same, columnar."""
+        while (batch := self.wait()) is not None:
+            yield batch
+
+    def ready(self) -> list[Change]:
+        """All changes that are there, without waiting."""
+        made: list[Change] = []
+        while (batch := self._take(flush=True)) is not None:
+            made.extend(batch.changes())
+        self._raise_failure(made)
+        return made
+
+    def ready_batches(self) -> list[ChangeBatch]:
+        """The same, columnar."""
+        made: list[ChangeBatch] = []
+        while (batch := self._take(flush=True)) is not None:
+            made.append(batch)
+        self._raise_failure(made)
+        return made
+
+    def _raise_failure(self, found: Sequence[object]) -> None:
+        if not found and self.failure is not None:
+            raise self.failure
+
+    def wait(self, timeout: float | None = None) -> ChangeBatch | None:
+        """The next batch; None when the subscription is closed or nothing came in time."""
+        limit = self._timeout if timeout is None else timeout
+        end = None if limit is None else monotonic() + limit
+        with self._changed:
+            while True:
+                batch = self._take()
+                if batch is not None:
+                    return batch
+                if self.failure is not None and not self._queue:
+                    raise self.failure
+                if self._closed:
+                    return None
+                left = None if end is None else end - monotonic()
+                if left is not None and left <= 0:
+                    return None
+                self._changed.wait(self._patience(left))
+
+    def _patience(self, left: float | None) -> float | None:
+        """With `every`, what is queued has to wait until it is due."""
+        if not self._queue:
+            return left
+        due = max(0.0, self._next_us / 1e6 - monotonic())
+        return due if left is None else min(due, left)
+
+    def _take(self, *, flush: bool = False) -> ChangeBatch | None:
+        with self._changed:
+            if not self._queue:
+                return None
+            if self._every_us:
+                now_us = monotonic() * 1e6
+                if now_us < self._next_us and not flush and not self._closed:
+                    return None
+                self._next_us = now_us + self._every_us
+                if len(self._queue) > 1:
+                    self._squeeze()
+            delivery = self._queue.popleft()
+            self._rows -= len(delivery.rows)
+            if not self._queue:
+                self._squeeze_at = self._queue_rows_max
+            return ChangeBatch(self._reader, delivery)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """No more changes; what is queued can still be read."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._wake()
+        self._on_close(self)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,368 @@
+"""A running program in this process: publish, read, subscribe.
+
+One lock guards everything; whoever publishes does the work, so that a view is up to date when `publish` returns.
+Callbacks run in the publishing thread, after the work that caused them, and may publish themselves: what they publish
+is worked off before the outermost call returns.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+from compiler.plan.build import ViewPlan
+from runtime.embedded.engine import Engine, PublishRefused
+from runtime.log.memory import MemoryLog
+from runtime.log.stream_log import LogError, StreamLog
+from runtime.operators.copy import CopySpec
+from runtime.plan import Component, Emit, Finality, InEdge
+from runtime.protocol.events import Deliver
+from runtime.protocol.leaf import Leaf
+from smile.columns import arrow_table, pandas_frame
+from smile.errors import Closed, PublishUncertain, SmileError, ViewFailed
+from smile.program import Program
+from smile.streams import StreamInput
+from smile.subscription import QUEUE_ROWS, Change, Delivery, Subscription
+from smile.tables import table_rows
+from smile.views import ViewReader
+
+RECOVER_ROWS = 262_144
+"""Rows of a log that are read at once while the rules about earlier events are recovered."""
+
+
+class _Hub:
+    """One leaf and all subscriptions that it feeds: they share its copy of the view."""
+
+    def __init__(self, leaf: Component) -> None:
+        self.component = leaf
+        self.leaf: Leaf | None = None
+        self.subscriptions: list[Subscription] = []
+
+
+def run(
+    program: Program,
+    *,
+    data: str | PathLike[str] | None = None,
+    tables: Mapping[str, object] | None = None,
+) -> System:
+    """Run a program in this process: in memory, or with logs in the folder `data`, which the next run continues.
+
+    `tables` gives the rows of tables, as for `publish_many`; those not named are read from the file that the program
+    names.
+    """
+    return System(program, data=data, tables=tables)
+
+
+class System:
+    """Made by `smile.run`. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        data: str | PathLike[str] | None = None,
+        tables: Mapping[str, object] | None = None,
+    ) -> None:
+        self.program = program
+        self._lock = threading.RLock()
+        self._is_closed = False
+        self._is_working = False
+        self._readers: dict[str, ViewReader] = {}
+        self._hubs: dict[tuple[str, str, Emit], _Hub] = {}
+        self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
+        self._known_failures = 0
+        self._directory = None
+        plan, declared = program.plan, program.checked.program
+        widths = {name: plan.components[name].relation.width for name in (*plan.streams, *plan.tables)}
+        logs: dict[str, StreamLog] = {name: MemoryLog(width) for name, width in widths.items()}
+        epochs: Callable[[], int] = count(1).__next__
+        self._inputs = {name: StreamInput(stream, plan.streams[name]) for name, stream in declared.streams.items()}
+        self._engine = Engine(plan.components, logs, _now_us, epochs)
+        self._recovered = set(self._inputs)
+        for name, table in declared.tables.items():
+            self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
+
+    def _fill_table(self, table: StreamInput, rows: object) -> None:
+        columns, number = table.encode_many(rows)
+        if number:
+            self._engine.publish(table.name, columns)
+            self._engine.drain()
+
+    # Publishing
+
+    def publish(self, stream: str, row: Mapping[str, object]) -> int:
+        """Log one event; its tick. Raises PublishError if a value or a rule does not allow it."""
+        with self._working():
+            given = self._input(stream)
+            columns = given.encode_row(row)
+            return self._publish(given, columns)[0]
+
+    def publish_many(self, stream: str, rows: object) -> tuple[int, ...]:
+        """Log several events, all or none; their ticks, in order.
+
+        `rows`: dicts, or columns: a dict of lists or numpy arrays, an Arrow table or batch, a pandas or polars frame.
+        PublishError names the first rows that are wrong; then none is published.
+        """
+        with self._working():
+            given = self._input(stream)
+            columns, number = given.encode_many(rows)
+            return self._publish(given, columns) if number else ()
+
+    def _input(self, stream: str) -> StreamInput:
+        given = self._inputs.get(stream)
+        if given is None:
+            raise self.program.unknown("stream", stream, self._inputs)
+        if stream not in self._recovered:
+            self._recover(given)
+        return given
+
+    def _publish(self, given: StreamInput, columns: tuple[list[Any], ...]) -> tuple[int, ...]:
+        try:
+            ticks = self._engine.publish(given.name, columns)
+        except PublishRefused as refused:
+            self._recovered.discard(given.name)
+            if refused.uncertain:
+                raise PublishUncertain(f"`{given.name}`: {refused}") from refused
+            raise SmileError(f"`{given.name}`: {refused}") from refused
+        given.note(columns)
+        return ticks
+
+    def _recover(self, given: StreamInput) -> None:
+        """Learn from the log what `unique` and `late` have to know."""
+        given.forget()
+        if given.remembers:
+            self._engine.start(given.name)
+            for rows in self._engine.history(given.name, RECOVER_ROWS):
+                given.note(tuple(list(column) for column in rows.columns[1:]))
+        self._recovered.add(given.name)
+
+    def settle(self) -> None:
+        """Returns when everything published so far is reflected in every view and every callback has been told.
+
+        Cannot be called from a callback.
+        """
+        with self._lock:
+            if self._is_working:
+                raise SmileError("settle() cannot be called from a callback: the work it waits for is its own")
+            with self._working():
+                self._engine.drain()
+                self._engine.clean()
+                self._run_callbacks(flush=True)
+
+    # Reading
+
+    def rows(self, view: str) -> list[dict[str, object]]:
+        """The rows that a view (or stream, or table) has now, in the order of its key. Raises ViewFailed."""
+        reader, batch = self._read(view)
+        return reader.rows(batch)
+
+    def arrow(self, view: str) -> Any:
+        """The same as a pyarrow table."""
+        reader, batch = self._read(view)
+        return arrow_table(reader.names, reader.types, reader.values(batch))
+
+    def pandas(self, view: str) -> Any:
+        """The same as a pandas frame."""
+        reader, batch = self._read(view)
+        return pandas_frame(reader.names, reader.values(batch))
+
+    def _read(self, view: str) -> tuple[ViewReader, Any]:
+        with self._working():
+            plan = self.program.relation(view)
+            self._engine.start(plan.component)
+            self._engine.drain()
+            self._raise_failure(plan)
+            reader = self._reader(view)
+            return reader, reader.ordered(self._engine.rows_of(plan.component))
+
+    def _reader(self, view: str) -> ViewReader:
+        if view not in self._readers:
+            self._readers[view] = ViewReader(self.program.relation(view))
+        return self._readers[view]
+
+    def _raise_failure(self, plan: ViewPlan) -> None:
+        failure = self._failure_of(plan.name, plan.component)
+        if failure is not None:
+            raise failure
+
+    def _failure_of(self, view: str, component: str) -> ViewFailed | None:
+        found = self._engine.failure_of(component)
+        if found is None:
+            return None
+        part = self.program.plan.parts.get(found.component)
+        return ViewFailed(view, found.code, found.reason, part.module.origin if part else found.component)
+
+    # Subscribing
+
+    def subscribe(
+        self,
+        name: str,
+        callback: Callable[[Change], object] | None = None,
+        *,
+        emit: str | None = None,
+        timeout: float | None = None,
+        queue_rows: int = QUEUE_ROWS,
+    ) -> Subscription:
+        """A snapshot of a view, then its changes. `name` is a view, stream or table, or a subscription of the program.
+
+        emit: "changes" (default), "bounds", "final" or "as of horizon"; a declared subscription has its own. With a
+        callback, changes are handed to it from inside `publish`; otherwise iterate. `timeout` (seconds) ends an
+        iteration that waits longer; `queue_rows` bounds what may wait for a slow reader (see `smile.subscription`).
+        """
+        every_us, wants_snapshot = 0, True
+        view = name
+        declared = self.program.subscriptions.get(name)
+        if declared is not None:
+            if declared.durable:
+                raise SmileError(f"subscription `{name}` is durable: positions of subscribers are not kept here yet")
+            if emit not in (None, declared.emit):
+                raise SmileError(f"subscription `{name}` is declared with emit {declared.emit}")
+            view, emit = declared.view, declared.emit
+            every_us, wants_snapshot = declared.every_us or 0, declared.snapshot
+        try:
+            mode = Emit(emit or "changes")
+        except ValueError:
+            modes = ", ".join(repr(one.value) for one in Emit)
+            raise SmileError(f"emit is one of {modes}, not {emit!r}") from None
+        with self._working():
+            plan = self.program.relation(view)
+            hub = self._hub(plan, mode)
+            assert hub.leaf is not None
+            subscription = Subscription(
+                name,
+                self._reader(view),
+                mode,
+                plan.side.layout.relation.key_width,
+                self._left,
+                callback=callback,
+                timeout=timeout,
+                queue_rows=queue_rows,
+                every_us=every_us,
+            )
+            hub.subscriptions.append(subscription)
+            if wants_snapshot:
+                subscription.put(Delivery.of(hub.leaf.snapshot(), is_snapshot=True))
+                if callback is not None:
+                    self._due.append(subscription)
+            failure = self._failure_of(view, hub.component.name)
+            if failure is not None:
+                subscription.fail(failure)
+            return subscription
+
+    def _hub(self, plan: ViewPlan, mode: Emit) -> _Hub:
+        at = (plan.name, plan.component, mode)
+        hub = self._hubs.get(at)
+        if hub is None:
+            hub = self._hubs[at] = _Hub(_leaf_of(plan, mode))
+            finality = hub.component.relation.finality
+            wants_horizon = mode in (Emit.BOUNDS, Emit.AS_OF_HORIZON) or finality is Finality.HORIZON
+            told = hub
+
+            def receive(deliver: Deliver) -> None:
+                self._deliver(told, deliver)
+
+            hub.leaf = self._engine.attach(hub.component, receive, wants_horizon=wants_horizon)
+        return hub
+
+    def _deliver(self, hub: _Hub, told: Deliver) -> None:
+        """The leaf's own snapshot is for nobody: each subscriber got one when it came."""
+        if not hub.subscriptions:
+            return
+        delivery = Delivery.of(told, is_snapshot=False)
+        for subscription in hub.subscriptions:
+            subscription.put(delivery)
+            if subscription.has_callback:
+                self._due.append(subscription)
+
+    def _left(self, subscription: Subscription) -> None:
+        with self._lock:
+            for at, hub in list(self._hubs.items()):
+                if subscription in hub.subscriptions:
+                    hub.subscriptions.remove(subscription)
+                    if not hub.subscriptions and not self._is_closed:
+                        self._engine.detach(hub.component.name)
+                        del self._hubs[at]
+
+    # Work
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Hold the lock; the outermost call works off what was caused, by itself and by callbacks."""
+        with self._lock:
+            if self._is_closed:
+                raise Closed("the system is closed")
+            if self._is_working:
+                yield
+                return
+            self._is_working = True
+            try:
+                yield
+                self._work()
+            finally:
+                self._is_working = False
+
+    def _work(self) -> None:
+        self._engine.drain()
+        self._tell_failures()
+        while self._due:
+            self._run_callbacks(flush=False)
+            self._engine.drain()
+            self._tell_failures()
+
+    def _run_callbacks(self, *, flush: bool) -> None:
+        if flush:
+            self._due.extend(s for hub in self._hubs.values() for s in hub.subscriptions if s.has_callback)
+        due = dict.fromkeys(self._due)
+        self._due.clear()
+        for subscription in due:
+            subscription.run_callback(flush=flush)
+
+    def _tell_failures(self) -> None:
+        if len(self._engine.failures) == self._known_failures:
+            return
+        self._known_failures = len(self._engine.failures)
+        for hub in self._hubs.values():
+            for subscription in hub.subscriptions:
+                failure = self._failure_of(subscription.view, hub.component.name)
+                if failure is not None:
+                    subscription.fail(failure)
+
+    # The end
+
+    def close(self) -> None:
+        """Subscriptions end, the log is closed. Everything acknowledged is in it."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            for hub in self._hubs.values():
+                for subscription in list(hub.subscriptions):
+                    subscription.close()
+
+    def __enter__(self) -> System:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+def _leaf_of(plan: ViewPlan, mode: Emit) -> Component:
+    """A subscriber's copy of a view. Events are rows like others there: their key is the tick."""
+    name = f"{plan.name} emit {mode.value}"
+    relation = replace(plan.side.layout.relation, is_event=False)
+    edge = InEdge(f"{plan.component}->{name}", plan.component)
+    return Component(name, relation, CopySpec(), (edge,), mode)

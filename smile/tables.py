@@ -1,0 +1,51 @@
+"""Rows of tables: given when a program is run, or read from the file that it names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from mpl.typed import Table
+from smile.errors import Problem, PublishError, SmileError
+from smile.program import Program
+from smile.values import Refused, from_text
+
+
+def table_rows(program: Program, table: Table, given: Mapping[str, object]) -> object:
+    """What `publish_many` would take."""
+    for name in given:
+        if name not in program.checked.program.tables:
+            raise program.unknown("table", name, program.checked.program.tables)
+    if table.name in given:
+        return given[table.name]
+    if table.path is None:
+        return []
+    path = program.folder / table.path
+    if path.suffix.lower() != ".csv":
+        raise SmileError(f"table `{table.name}`: {table.path} is not a .csv file; pass its rows in `tables`")
+    try:
+        return _read_csv(table, path)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SmileError(f"table `{table.name}`: cannot read {path}: {error}") from error
+
+
+def _read_csv(table: Table, path: Path) -> list[dict[str, object]]:
+    """The first line names the columns; an empty cell of a column that may be null is null."""
+    types = {column.name: (column.type, column.nullable) for column in table.schema.columns}
+    rows: list[dict[str, object]] = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for number, record in enumerate(csv.DictReader(file)):
+            row: dict[str, object] = {}
+            for name, text in record.items():
+                if name not in types or text is None:
+                    raise PublishError(
+                        table.name, [Problem(None, text, f"a cell outside its columns: {text!r}", number)]
+                    )
+                type_, nullable = types[name]
+                try:
+                    row[name] = None if text == "" and nullable else from_text(text, type_)
+                except Refused as refused:
+                    raise PublishError(table.name, [Problem(name, text, str(refused), number)]) from None
+            rows.append(row)
+    return rows

@@ -1,0 +1,243 @@
+"""Values as users write and read them, and as the engine keeps them.
+
+    type          a user may publish                                     a user gets
+    int           int, numpy integer                                     int
+    decimal       str, Decimal, int                                      Decimal
+    float         float, int                                             float
+    bool          bool                                                   bool
+    text, enum    str                                                    str
+    time          datetime (without a zone: UTC), ISO text, int us       datetime in UTC
+    duration      timedelta, int us                                      timedelta
+
+A number is never rounded on its way in: what does not fit the declared digits is refused, and so are floats for
+decimals. Whole columns go through `smile/columns.py`, which falls back to these functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal, InvalidOperation
+
+from mpl.scaled import limits_of, power_of_ten
+from mpl.typed import Column
+from mpl.types import (
+    BoolType,
+    DecimalType,
+    DurationType,
+    EnumType,
+    FloatType,
+    IntType,
+    TextType,
+    TimeType,
+    Type,
+    Value,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+DIGITS_MAX = 60
+"""Longer texts are not tried as numbers: no decimal has that many digits."""
+
+EXACT = Context(prec=2 * DIGITS_MAX)
+"""The caller's own decimal context must not round what passes through here."""
+
+
+class Refused(Exception):
+    """The value breaks this rule; the caller knows stream, column and row."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one column takes: its type, whether null is allowed, and the declared range."""
+
+    column: Column
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    def encode(self, value: object) -> Value:
+        """The canonical value, or `Refused`."""
+        if value is None:
+            if self.column.nullable:
+                return None
+            raise Refused("is not allowed: the column is not declared `null`")
+        found = encode(value, self.column.type)
+        self.check_range(found)
+        return found
+
+    def check_range(self, value: Value) -> None:
+        bounds = self.column.bounds
+        if isinstance(value, str) or value is None:
+            return
+        if bounds.low is not None and value < bounds.low:
+            raise Refused(f"is below {decode(bounds.low, self.column.type)}, the smallest value declared")
+        if bounds.high is not None and value > bounds.high:
+            raise Refused(f"is above {decode(bounds.high, self.column.type)}, the largest value declared")
+
+
+def encode(value: object, type: Type) -> Value:
+    """A user's value as the canonical one of the type; `Refused` if it is none."""
+    if hasattr(value, "item") and type_name(value).startswith("numpy."):
+        value = value.item()  # numpy's scalars know their Python value
+    found = _ENCODERS[type.__class__](value, type)
+    limits = limits_of(type)
+    if limits is not None and isinstance(found, int) and not limits[0] <= found <= limits[1]:
+        raise Refused(f"does not fit {type}")
+    return found
+
+
+def type_name(value: object) -> str:
+    kind = value.__class__
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _wrong(value: object, wanted: str) -> Refused:
+    return Refused(f"is {type_name(value)}, not {wanted}")
+
+
+def _int(value: object, type: Type) -> Value:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(value, f"a whole number ({type})")
+    return int(value)
+
+
+def _decimal(value: object, type: Type) -> Value:
+    assert isinstance(type, DecimalType)
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        raise _wrong(value, f"an exact number ({type}): write it as text, Decimal or int")
+    if isinstance(value, str):
+        if len(value) > DIGITS_MAX:
+            raise Refused(f"is not a number that fits {type}")
+        try:
+            value = Decimal(value)
+        except InvalidOperation:
+            raise Refused(f"is not a number ({type})") from None
+    if isinstance(value, int):
+        return value * power_of_ten(type.scale)
+    if not value.is_finite() or value.adjusted() > DIGITS_MAX or len(value.as_tuple().digits) > DIGITS_MAX:
+        raise Refused(f"does not fit {type}")
+    scaled = value.scaleb(type.scale, EXACT)
+    if scaled != scaled.to_integral_value():
+        raise Refused(f"has more than {type.scale} digits after the point ({type})")
+    return int(scaled)
+
+
+def _float(value: object, type: Type) -> Value:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(value, f"a number ({type})")
+    try:
+        found = float(value)
+    except OverflowError:
+        raise Refused(f"does not fit {type}") from None
+    if not math.isfinite(found):
+        raise Refused("is not a finite number")
+    return found + 0.0  # there is one zero
+
+
+def _bool(value: object, type: Type) -> Value:
+    if not isinstance(value, bool):
+        raise _wrong(value, f"true or false ({type})")
+    return value
+
+
+def _text(value: object, type: Type) -> Value:
+    assert isinstance(type, TextType)
+    if not isinstance(value, str):
+        raise _wrong(value, f"text ({type})")
+    if type.length_max is not None and len(value) > type.length_max:
+        raise Refused(f"has {len(value)} characters, {type} takes {type.length_max}")
+    if not _is_encodable(value):
+        raise Refused("is not valid Unicode: it contains half of a surrogate pair")
+    return str(value)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _enum(value: object, type: Type) -> Value:
+    assert isinstance(type, EnumType)
+    if not isinstance(value, str) or value not in type.values:
+        raise Refused(f"is not one of {', '.join(type.values)}")
+    return str(value)
+
+
+def _time(value: object, type: Type) -> Value:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise Refused("is not a time such as 2026-12-31 23:59:59.5") from None
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return (moment - EPOCH) // MICROSECOND
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    raise _wrong(value, f"a {type}: datetime, ISO text, or microseconds since 1970")
+
+
+def _duration(value: object, type: Type) -> Value:
+    if isinstance(value, timedelta):
+        return value // MICROSECOND
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    raise _wrong(value, f"a {type}: timedelta or microseconds")
+
+
+_ENCODERS: dict[type, Callable[[object, Type], Value]] = {
+    IntType: _int,
+    DecimalType: _decimal,
+    FloatType: _float,
+    BoolType: _bool,
+    TextType: _text,
+    EnumType: _enum,
+    TimeType: _time,
+    DurationType: _duration,
+}
+
+
+def from_text(text: str, type: Type) -> object:
+    """A cell of a text file as something that `encode` takes."""
+    match type:
+        case IntType() | DurationType():
+            convert: Callable[[str], object] = int
+        case FloatType():
+            convert = float
+        case BoolType():
+            convert = _bool_from_text
+        case _:
+            return text
+    try:
+        return convert(text.strip())
+    except (ValueError, KeyError):
+        raise Refused(f"cannot be read as {type}") from None
+
+
+def _bool_from_text(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def decoder(type: Type) -> Callable[[Value], object] | None:
+    """From the canonical value to the user's; None where the two are the same."""
+    match type:
+        case DecimalType(scale=scale):
+            return lambda value: None if value is None else Decimal(value).scaleb(-scale, EXACT)
+        case TimeType():
+            return lambda value: None if value is None else EPOCH + value * MICROSECOND  # type: ignore[operator]
+        case DurationType():
+            return lambda value: None if value is None else value * MICROSECOND  # type: ignore[operator]
+        case _:
+            return None
+
+
+def decode(value: Value, type: Type) -> object:
+    change = decoder(type)
+    return value if change is None else change(value)

@@ -1,0 +1,100 @@
+"""How rows of a relation look to users: names, values, keys and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from compiler.plan.build import ViewPlan
+from compiler.plan.layout import Cell
+from mpl.functions.library import AVERAGE, bound_function
+from mpl.types import IntType, Type, Value
+from runtime.batch import Batch
+from smile.values import decoder
+
+Decode = Callable[[Value], object]
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """One column of a view: where its value is, and how it becomes the user's."""
+
+    name: str
+    type: Type
+    cell: Cell
+    average: Callable[..., Value] | None
+    decode: Decode | None
+
+    def canonical(self, columns: Sequence[Sequence[Value]]) -> Sequence[Value]:
+        first = columns[self.cell.columns[0]]
+        if self.cell.form == "plain":
+            return first
+        second = columns[self.cell.columns[1]]
+        if self.cell.form == "difference":
+            return [_difference(one, other) for one, other in zip(first, second, strict=True)]
+        assert self.average is not None
+        return [self.average(total, count) for total, count in zip(first, second, strict=True)]
+
+    def values(self, columns: Sequence[Sequence[Value]]) -> Sequence[object]:
+        found = self.canonical(columns)
+        return found if self.decode is None else list(map(self.decode, found))
+
+    def decoded(self, values: Sequence[Value]) -> list[object]:
+        return list(values) if self.decode is None else list(map(self.decode, values))
+
+
+def _difference(one: Value, other: Value) -> Value:
+    assert isinstance(one, int | float)
+    assert isinstance(other, int | float)
+    return one - other
+
+
+class ViewReader:
+    """`columns` are those that users see; `key` may have hidden ones, so that rows can always be told apart."""
+
+    def __init__(self, plan: ViewPlan) -> None:
+        self.name = plan.name
+        made = [_shown(plan, position) for position in range(len(plan.schema.columns))]
+        self.columns = tuple(
+            shown for shown, column in zip(made, plan.schema.columns, strict=True) if not column.hidden
+        )
+        self.key = tuple(made[position] for position in plan.schema.key)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        return tuple(column.type for column in self.columns)
+
+    def ordered(self, batch: Batch) -> Batch:
+        """The same rows in the order of their keys, nulls last."""
+        parts = [column.canonical(batch.columns) for column in self.key]
+        keys = list(zip(*parts, strict=True)) if parts else []
+        order = sorted(range(len(keys)), key=lambda row: [(part is None, part) for part in keys[row]])
+        return batch.take(order) if keys else batch
+
+    def values(self, batch: Batch) -> list[Sequence[object]]:
+        """The user's values, column by column."""
+        return [column.values(batch.columns) for column in self.columns]
+
+    def rows(self, batch: Batch) -> list[dict[str, object]]:
+        names = self.names
+        if not names:
+            return [{} for _ in range(len(batch))]
+        return [dict(zip(names, row, strict=True)) for row in zip(*self.values(batch), strict=True)]
+
+    def keys(self, batch: Batch) -> list[tuple[object, ...]]:
+        if not self.key:
+            return [()] * len(batch)
+        return list(zip(*(column.values(batch.columns) for column in self.key), strict=True))
+
+
+def _shown(plan: ViewPlan, position: int) -> ShownColumn:
+    column = plan.schema.columns[position]
+    cell = plan.side.layout.cells[position]
+    average = None
+    if cell.form == "average":
+        average = bound_function(AVERAGE, (plan.side.averages[position], IntType()), column.type)
+    return ShownColumn(column.name, column.type, cell, average, decoder(column.type))
