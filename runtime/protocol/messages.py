@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.coverage import NO_TICK, LineageCoverage
 from runtime.values import Key
 
 NO_EPOCH = 0
@@ -44,6 +44,8 @@ class Knowledge:
     """Rows touched in steps (from_step, to_step], with their values as of `to_step`; `coverage` is the sender's then.
 
     `filtered_for`: the receiver's epoch whose key quench was applied to the rows, None if no key is quenched (T4).
+    `floor`: rows that the sender never held may have vanished up to this tick (T3): whoever follows in order knows as
+    little about them.
     """
 
     epoch: int
@@ -52,6 +54,7 @@ class Knowledge:
     coverage: LineageCoverage
     rows: Batch
     filtered_for: int | None = None
+    floor: int = NO_TICK
 
 
 @dataclass(frozen=True, slots=True)

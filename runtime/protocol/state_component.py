@@ -12,7 +12,7 @@ from runtime.operators.errors import OperatorError
 from runtime.operators.operator import Operator
 from runtime.plan import Mode
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import NO_TICK, TICK_MAX
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
 from runtime.protocol.errors import BadRange, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import Restarted
@@ -36,13 +36,15 @@ from runtime.protocol.validation import Place
 
 
 class StateComponent(StateReceiver):
-    """`drop_floor` is F: the largest max_tick of any tombstone forgotten here or inherited."""
+    """`drop_floor` is F: the largest max_tick of any tombstone forgotten here or inherited. `told_floor` is the part of
+    it that was inherited or hidden in this incarnation: receivers that follow in order inherit it too (T3)."""
 
     def __init__(self, plan: plans.Plan, name: str) -> None:
         super().__init__(plan, name)
         self.operator = self._fresh_operator()
         self.step = 0
         self.drop_floor = NO_TICK
+        self.told_floor = NO_TICK
         self.out_edges: dict[str, StateOutEdge] = {}
         self._tombstones: dict[int, None] = {}  # slots that may be invisible, oldest first
         self._revision = 0  # changes when the same question would get other rows at the same step
@@ -64,6 +66,7 @@ class StateComponent(StateReceiver):
         operator.in_floor = in_floor
         self.operator, self.in_floor, self.drop_floor = operator, in_floor, drop_floor
         self.step = 0
+        self.told_floor = NO_TICK
         self._tombstones = dict.fromkeys(operator.rows.tombstones())
         self._revision = 0
         self.out_edges = {edge.name: StateOutEdge(edge.name, edge.mode, 0) for edge in self.planned_out_edges}
@@ -85,7 +88,7 @@ class StateComponent(StateReceiver):
         rows = self.operator.rows
         self.step += 1
         rows.mark(touched, self.step)
-        self.drop_floor = self.floor_after(self.operator.hidden_tick)
+        self._inherit(self.operator.hidden_tick)
         self._tombstones.update((slot, None) for slot in touched if not rows.visible[slot])
         self._has_changed = True
         if self.tuning.gather_us:
@@ -110,11 +113,14 @@ class StateComponent(StateReceiver):
             if edge.sent_step not in made:
                 made[edge.sent_step] = self.operator.rows.select(self.touched_since(edge.sent_step))
             rows = self._filtered(edge, made[edge.sent_step])
-            self._send_state(edge, Knowledge(self.epoch, edge.sent_step, self.step, coverage, rows, edge.quench_epoch))
+            self._send_state(edge, self._knowledge(edge, edge.sent_step, coverage, rows))
             edge.sent_step = self.step
             edge.sent_since_heartbeat = True
             if edge.mode is Mode.PUSH and not edge.is_pushing:
                 self.arm_push(edge)
+
+    def _knowledge(self, edge: StateOutEdge, since: int, coverage: LineageCoverage, rows: Batch) -> Knowledge:
+        return Knowledge(self.epoch, since, self.step, coverage, rows, edge.quench_epoch, self.told_floor)
 
     def touched_since(self, step: int) -> list[int]:
         """S1, S4: rows whose last touch is after this step, each once, with the values they have now."""
@@ -172,15 +178,21 @@ class StateComponent(StateReceiver):
         self._advance(touched)
         self._ask_for_gaps(edge)
 
-    def _floors(self) -> tuple[int, int]:
-        return self.in_floor, self.drop_floor
+    def _inherit(self, floor: int) -> None:
+        """T3: we know nothing about tombstones up to this floor, and neither does anybody who learns from us."""
+        if floor > self.told_floor:
+            self.told_floor = floor
+            self.drop_floor = self.inherited_floor(floor)
 
-    def _floors_with(self, floor: int) -> tuple[int, int]:
+    def _floors(self) -> tuple[int, int, int]:
+        return self.in_floor, self.drop_floor, self.told_floor
+
+    def _floors_with(self, floor: int) -> tuple[int, int, int]:
         """S6, T3: a complete snapshot says nothing about tombstones up to its floor, so neither can we."""
-        return max(self.in_floor, floor), self.inherited_floor(floor)
+        return max(self.in_floor, floor), self.inherited_floor(floor), max(self.told_floor, floor)
 
-    def _set_floors(self, floors: tuple[int, int]) -> None:
-        self.in_floor, self.drop_floor = floors
+    def _set_floors(self, floors: tuple[int, int, int]) -> None:
+        self.in_floor, self.drop_floor, self.told_floor = floors
         self.operator.in_floor = self.in_floor
 
     def inherited_floor(self, floor: int) -> int:
@@ -252,17 +264,8 @@ class StateComponent(StateReceiver):
             self._send_heartbeat(edge)
         elif self.knows_tombstones_above(question.coverage.horizon()):
             rows = self.operator.rows.select(self.touched_since(question.applied_step))
-            self._send_state(
-                edge,
-                Knowledge(
-                    self.epoch,
-                    question.applied_step,
-                    self.step,
-                    self.coverage(),
-                    self._filtered(edge, rows),
-                    edge.quench_epoch,
-                ),
-            )
+            rows = self._filtered(edge, rows)
+            self._send_state(edge, self._knowledge(edge, question.applied_step, self.coverage(), rows))
         else:
             self._send_snapshot(edge, question, complete=True)
 
@@ -362,9 +365,7 @@ class StateComponent(StateReceiver):
             self._send_heartbeat(edge)
         else:
             rows = self._filtered(edge, self.operator.rows.select(self.touched_since(edge.acked_step)))
-            self._send_state(
-                edge, Knowledge(self.epoch, edge.acked_step, self.step, self.coverage(), rows, edge.quench_epoch)
-            )
+            self._send_state(edge, self._knowledge(edge, edge.acked_step, self.coverage(), rows))
         edge.push_attempt += 1
         self.arm_push(edge)
 

@@ -32,13 +32,16 @@ class StateReceiver(Receiver):
     def _advance(self, touched: list[int]) -> None: ...
 
     @abstractmethod
-    def _floors(self) -> tuple[int, int]: ...
+    def _floors(self) -> tuple[int, int, int]: ...
 
     @abstractmethod
-    def _floors_with(self, floor: int) -> tuple[int, int]: ...
+    def _floors_with(self, floor: int) -> tuple[int, int, int]: ...
 
     @abstractmethod
-    def _set_floors(self, floors: tuple[int, int]) -> None: ...
+    def _set_floors(self, floors: tuple[int, int, int]) -> None: ...
+
+    @abstractmethod
+    def _inherit(self, floor: int) -> None: ...
 
     # Checks
 
@@ -46,6 +49,7 @@ class StateReceiver(Receiver):
         place = Place(self.name, edge.name)
         self._check_head(place, edge, message)
         place.check_step(message.from_step)
+        place.check_tick(message.floor)
         if message.from_step >= message.to_step:
             raise BadRange(self.name, edge.name, f"steps ({message.from_step}, {message.to_step}]")
         place.check_rows(message.rows, edge.relation)
@@ -150,6 +154,7 @@ class StateReceiver(Receiver):
         before = edge.coverage
         if isinstance(message, Knowledge):
             edge.continue_to(message)
+            self._inherit(message.floor)
         else:
             edge.adopt(message)
         self._coverage = None

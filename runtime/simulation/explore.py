@@ -83,8 +83,8 @@ class Exploration:
         end = "exhausted" if self.exhausted else "cut by time"
         found = f", {self.violation} after {' / '.join(self.path)}" if self.violation is not None else ""
         return (
-            f"{self.title:12} {self.states:8} states, {self.transitions:8} transitions, {self.converged:7} continued to "
-            f"convergence, {self.component_states:6} component states, {end} in {self.seconds:.0f} s{found}"
+            f"{self.title:12} {self.states:8} states, {self.transitions:8} transitions, {self.converged:7} continued "
+            f"to convergence, {self.component_states:6} component states, {end} in {self.seconds:.0f} s{found}"
         )
 
 

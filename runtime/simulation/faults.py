@@ -193,6 +193,7 @@ def _fall_back(drawing: _Drawing) -> None:
     consumer, _ = drawing.random.choice(consumers)
     early_us, late_us = sorted((drawing.instant_us(), drawing.instant_us()))
     drawing.add(early_us, "checkpoint", consumer)
+    drawing.add(late_us - 4_000, "checkpoint", component)
     drawing.add(late_us, "restart", component, drawing.random.choice(("bulk", "none", "newest")))
     drawing.add(late_us + int(drawing.random.random() * 3_000), "restart", consumer, "newest")
 

@@ -43,6 +43,15 @@ SMALL_GRAPHS: tuple[Graph, ...] = (
         Node("L", Leaf(), ("X",)),
     ),
     _graph(
+        "four hops",
+        Node("s", Stream()),
+        Node("S", TOTAL, ("s",)),
+        Node("W", Select(("less", "total", 9)), ("S",)),
+        Node("X", Leaf(), ("W",)),
+        Node("L", Leaf(), ("X",)),
+        Node("M", Leaf(), ("L",)),
+    ),
+    _graph(
         "join",
         Node("a", Stream()),
         Node("b", Stream()),
@@ -125,6 +134,22 @@ SMALL_GRAPHS: tuple[Graph, ...] = (
         Node("L1", Leaf(), ("D",)),
         Node("L2", Leaf(), ("F",)),
         Node("L3", Leaf(), ("T",)),
+    ),
+    _graph(
+        "threshold",
+        Node("s", Stream()),
+        Node("S", TOTAL, ("s",)),
+        Node("W", Select(("at_least", "total", 9)), ("S",)),
+        Node("X", Leaf(), ("W",)),
+        Node("L", Leaf(), ("X",)),
+    ),
+    _graph(
+        "wandering",
+        Node("s", Stream()),
+        Node("N", Latest(("g",)), ("s",)),
+        Node("D", Distinct(("k",)), ("N",)),
+        Node("X", Leaf(), ("D",)),
+        Node("L", Leaf(), ("X",)),
     ),
     _graph(
         "aggregates",
