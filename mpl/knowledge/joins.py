@@ -130,19 +130,30 @@ def _left(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge
     if identifies(pairing.right.schema, _compared(pairing.left)):
         # One partner at a time, but not always the same one: its columns are replaced.
         return (*left.columns, *(versioned(pairing.cause or changes) for _ in parts)), left.visibility
-    return (*left.columns, *map(_maybe_absent, parts)), _unmatched_visibility(pairing, matched, changes)
+    return _unmatched(node, pairing, (*left.columns, *map(_maybe_absent, parts)), matched)
 
 
 def _compared(side: Side) -> list[int]:
     return [other for partners in side.equal.values() for other in partners]
 
 
-def _unmatched_visibility(pairing: Pairing, matched: Path, changes: Cause) -> Visibility:
+def _unmatched(
+    node: typed.JoinNode, pairing: Pairing, columns: tuple[ColumnKnowledge, ...], matched: Path
+) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
     """A row without a partner is shown until its first partner comes; pairs are shown from then on."""
+    reason = "a row without a partner is shown until one comes"
+    changes = Cause(node.span, _PARTNER_CHANGES, "join on the keys of both sides")
+    key = set(node.schema.key)
+    defaults = (*(node.left_defaults or (None,) * len(pairing.left.known.columns)), *node.defaults)
+    if any(default is not None and default.value is not None for c, default in enumerate(defaults) if c in key):
+        # A default among the key columns gives a row without partner the key that a pair may have later.
+        replaced = Cause(node.span, "a default in a key column may equal the value of a real row", "leave it away")
+        columns = tuple(part_of_key(column) if c in key else versioned(replaced) for c, column in enumerate(columns))
+        return columns, _visibility(Path.VERSIONED, reason, pairing, replaced)
     stays = matched.stays and pairing.left.known.path.stays and pairing.right.known.path.stays
     settled = matched is Path.FIXED and pairing.left.known.path is Path.FIXED
     path = Path.FIXED if settled else Path.PULSE if stays else Path.VERSIONED
-    return _visibility(path, "a row without a partner is shown until one comes", pairing, changes)
+    return columns, _visibility(path, reason, pairing, changes)
 
 
 def _full(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
@@ -159,7 +170,7 @@ def _full(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge
         return (*kept, *from_right), _visibility(path, "shown from the first of both rows on", pairing, changes)
     matched = both((left.path, right.path, pairing.match))
     parts = (*left.columns, *(right.columns[position] for position in node.right_kept))
-    return tuple(map(_maybe_absent, parts)), _unmatched_visibility(pairing, matched, changes)
+    return _unmatched(node, pairing, tuple(map(_maybe_absent, parts)), matched)
 
 
 def _maybe_absent(column: ColumnKnowledge) -> ColumnKnowledge:
