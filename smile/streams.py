@@ -61,6 +61,20 @@ class StreamInput:
         self._unique = [_Unique(tuple(where[p] for p in positions), set()) for positions in unique]
 
     @property
+    def schema(self) -> list[tuple[str, str]]:
+        """Names and types of the payload's columns, as a log remembers them."""
+        return [(cell.name, str(cell)) for cell in self.cells]
+
+    @property
+    def rules(self) -> str:
+        """What events were checked against besides their columns, as a log remembers it."""
+        names = [", ".join(self.cells[p].name for p in unique.positions) for unique in self._unique]
+        found = [f"unique {name}" for name in names]
+        if self._time is not None:
+            found.append(f"event time {self.cells[self._time].name}")
+        return " ".join(found)
+
+    @property
     def remembers(self) -> bool:
         """Do its rules depend on earlier events?"""
         return bool(self._unique) or self._time is not None

@@ -302,12 +302,12 @@ class Subscription:
                     return None
                 self._changed.wait(self._patience(left))
 
+    def due_in(self) -> float | None:
+        """Seconds until what is queued may be read (`every`); None if nothing is queued."""
+        return max(0.0, self._next_us / 1e6 - monotonic()) if self._queue else None
+
     def _patience(self, left: float | None) -> float | None:
-        """With `every`, what is queued has to wait until it is due."""
-        if not self._queue:
-            return left
-        due = max(0.0, self._next_us / 1e6 - monotonic())
-        return due if left is None else min(due, left)
+        return min((one for one in (left, self.due_in()) if one is not None), default=None)
 
     def _take(self, *, flush: bool = False) -> ChangeBatch | None:
         with self._changed:

@@ -18,16 +18,17 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from compiler.plan.build import ViewPlan
+from compiler.plan.build import TICK_MODULUS, ProgramPlan, ViewPlan
 from runtime.embedded.engine import Engine, PublishRefused
 from runtime.log.memory import MemoryLog
+from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
 from runtime.operators.copy import CopySpec
-from runtime.plan import Component, Emit, Finality, InEdge
+from runtime.plan import Component, Emit, Finality, InEdge, StreamSpec
 from runtime.protocol.events import Deliver
 from runtime.protocol.leaf import Leaf
 from smile.columns import arrow_table, pandas_frame
-from smile.errors import Closed, PublishUncertain, SmileError, ViewFailed
+from smile.errors import Closed, LogUnusable, PublishUncertain, SmileError, ViewFailed
 from smile.program import Program
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Delivery, Subscription
@@ -79,16 +80,32 @@ class System:
         self._hubs: dict[tuple[str, str, Emit], _Hub] = {}
         self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
         self._known_failures = 0
-        self._directory = None
         plan, declared = program.plan, program.checked.program
-        widths = {name: plan.components[name].relation.width for name in (*plan.streams, *plan.tables)}
-        logs: dict[str, StreamLog] = {name: MemoryLog(width) for name, width in widths.items()}
-        epochs: Callable[[], int] = count(1).__next__
         self._inputs = {name: StreamInput(stream, plan.streams[name]) for name, stream in declared.streams.items()}
-        self._engine = Engine(plan.components, logs, _now_us, epochs)
-        self._recovered = set(self._inputs)
+        logs: dict[str, StreamLog] = {
+            name: MemoryLog(plan.components[name].relation.width) for name in (*plan.streams, *plan.tables)
+        }
+        epochs: Callable[[], int] = count(1).__next__
+        self._directory: LogDirectory | None = None
+        self._recovered = set(self._inputs)  # streams whose rules know all that is in the log
+        components = dict(plan.components)
+        if data is not None:
+            self._directory = _opened(data)
+            durable = self._logs_in(self._directory)
+            logs.update(durable)
+            components.update(_with_residues(plan, {name: log.number - 1 for name, log in durable.items()}))
+            epochs = self._directory.next_epoch
+            self._recovered = set()
+        self._engine = Engine(components, logs, _now_us, epochs)
         for name, table in declared.tables.items():
             self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
+
+    def _logs_in(self, directory: LogDirectory) -> dict[str, SqliteLog]:
+        try:
+            return {name: directory.stream(name, given.schema, given.rules) for name, given in self._inputs.items()}
+        except LogError as error:
+            directory.close()
+            raise LogUnusable(str(error)) from error
 
     def _fill_table(self, table: StreamInput, rows: object) -> None:
         columns, number = table.encode_many(rows)
@@ -221,8 +238,6 @@ class System:
         view = name
         declared = self.program.subscriptions.get(name)
         if declared is not None:
-            if declared.durable:
-                raise SmileError(f"subscription `{name}` is durable: positions of subscribers are not kept here yet")
             if emit not in (None, declared.emit):
                 raise SmileError(f"subscription `{name}` is declared with emit {declared.emit}")
             view, emit = declared.view, declared.emit
@@ -306,6 +321,8 @@ class System:
             try:
                 yield
                 self._work()
+            except LogError as error:
+                raise LogUnusable(str(error)) from error
             finally:
                 self._is_working = False
 
@@ -346,6 +363,8 @@ class System:
             for hub in self._hubs.values():
                 for subscription in list(hub.subscriptions):
                     subscription.close()
+            if self._directory is not None:
+                self._directory.close()
 
     def __enter__(self) -> System:
         return self
@@ -354,6 +373,26 @@ class System:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _opened(folder: str | PathLike[str]) -> LogDirectory:
+    try:
+        return LogDirectory(folder)
+    except (LogError, OSError) as error:
+        raise LogUnusable(str(error)) from error
+
+
+def _with_residues(plan: ProgramPlan, residues: Mapping[str, int]) -> dict[str, Component]:
+    """Streams keep their share of the ticks from run to run, whatever else the program declares by then.
+
+    Tables, which are not logged, take theirs from the other end.
+    """
+    shares = {**residues, **{name: TICK_MODULUS - 1 - number for number, name in enumerate(plan.tables)}}
+    if len(set(shares.values())) < len(shares) or max(residues.values(), default=0) >= TICK_MODULUS:
+        raise LogUnusable(f"the folder has had more streams than the {TICK_MODULUS} that can share the ticks")
+    return {
+        name: replace(plan.components[name], operator=StreamSpec(share, TICK_MODULUS)) for name, share in shares.items()
+    }
 
 
 def _now_us() -> int:

@@ -59,6 +59,13 @@ class Cell:
     def name(self) -> str:
         return self.column.name
 
+    def __str__(self) -> str:
+        """As it is declared."""
+        bounds = self.column.bounds
+        low, high = ("" if one is None else str(one) for one in (bounds.low, bounds.high))
+        declared = "" if bounds.is_open else f" [{low}..{high}]"
+        return f"{self.column.type}{declared}{' null' if self.column.nullable else ''}"
+
     def encode(self, value: object) -> Value:
         """The canonical value, or `Refused`."""
         if value is None:

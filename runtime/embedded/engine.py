@@ -77,7 +77,10 @@ class PublishRefused(Exception):
 
 
 class Engine:
-    """`components` are all that could be needed, in reading order; `logs` has one log for each stream among them."""
+    """`components` are all that could be needed, in reading order; `logs` has one log for each stream among them.
+
+    Everything starts in one new epoch; `next_epoch` gives it, and further ones to streams that start again.
+    """
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class Engine:
         self._plans = {name: replace(component, tuning=EMBEDDED) for name, component in components.items()}
         self._now_us = now_us
         self._next_epoch = next_epoch
+        self._epoch = next_epoch()
         self._queue: deque[tuple[AnyComponent, str, Message]] = deque()
         self._ends: dict[str, tuple[str, str]] = {}  # edge -> (sender, receiver)
         self._acks: dict[tuple[str, str], None] = {}  # (component, timer): acknowledgements that wait
@@ -130,12 +134,11 @@ class Engine:
             self._ends[edge.name] = (edge.sender, component.name)
             self._feed(self.running[edge.sender], ReceiverAttached(edge.name))
         log: LogState | None = None
-        epoch = self._next_epoch()
         if component.is_stream:
-            log = self.logs[component.name].open(epoch)
+            log = self.logs[component.name].open(self._epoch)
             newest = max((number for _, number, _ in log.publishes), default=-1)
             self._sequences[component.name] = max(self._sequences.get(component.name, 0), newest + 1)
-        self._feed(made, Restarted(epoch, self._now_us(), log=log))
+        self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
         if component.is_stream:  # silence before the first event, so that views of nothing are known too
             self._feed(made, TimerFired("silence", 1))
         self.drain()
@@ -300,10 +303,10 @@ class Engine:
         """After a failed write only the log knows what is durable; receivers keep what they have."""
         name = component.name
         made = build_component(Plan((self._plans[name],)), name)
-        epoch = self._next_epoch()
-        log = self.logs[name].open(epoch)
+        self._epoch = self._next_epoch()
+        log = self.logs[name].open(self._epoch)
         self.running[name] = made
-        self._feed(made, Restarted(epoch, self._now_us(), log=log))
+        self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
         receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
         for edge in receivers:
             self._feed(made, ReceiverAttached(edge))
