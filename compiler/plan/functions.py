@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 
 from compiler.codegen.module import NO_PYTHON, Function, Module
 from compiler.plan.layout import Layout
@@ -70,6 +71,7 @@ class Functions:
 def _naming_the_row(function: Function, relation: str) -> Function:
     """The runtime knows failures of operators, not of expressions: say which row has no value."""
 
+    @wraps(function)
     def checked(*row: Value) -> Value:
         try:
             value: Value = function(*row)

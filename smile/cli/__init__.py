@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from smile.cli.check import check
+from smile.cli.compile import compile as compile_command
 from smile.cli.explain import explain
 from smile.cli.fmt import fmt
 from smile.cli.sim import sim
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-COMMANDS = (check, fmt, explain, sim)
+COMMANDS = (check, fmt, explain, compile_command, sim)
 for command in COMMANDS:
     app.command()(command)
 

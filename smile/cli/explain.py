@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import sys
+from typing import Annotated, cast, get_args
 
 import typer
 from rich.console import Console
 
+from compiler.pictures import Format
+from compiler.stages import STAGES, Stage, explain_stage
+from mpl.check import Checked
 from mpl.check import check as check_source
-from mpl.diagnostic import did_you_mean
+from mpl.diagnostic import MplError, did_you_mean
 from mpl.explain import explain as explain_program
+from mpl.render import render_all, wants_color
 from smile.cli.files import fail, read_source
 from smile.cli.output import show_diagnostics
 
 WIDTH_WITHOUT_TERMINAL = 100
+FORMATS: tuple[str, ...] = get_args(Format)
 
 
 def explain(
     file: Annotated[str, typer.Argument(metavar="FILE", help="An MPL file; - reads standard input.")],
     views: Annotated[list[str] | None, typer.Argument(metavar="VIEW...", help="Only these views.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable field names.")] = False,
+    stage: Annotated[
+        str | None, typer.Option(help="Show a stage of compiling instead: algebra, graph, plan or code.")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="With --stage: text, mermaid, dot or svg.")] = "text",
 ) -> None:
     """Explain every view: columns and how they may move, when rows show and are final, what state is kept.
 
-    Kinds of columns are described in docs/kinds.md.
+    Kinds of columns are described in docs/kinds.md. With --stage, show what the compiler makes of the program.
     """
     checked = check_source(read_source(file))
     show_diagnostics(checked)
     if checked.knowledge is None:
         raise typer.Exit(1)
+    if stage is not None:
+        _show_stage(checked, stage, form)
+        return
     for view in views or ():
         if view not in checked.program.views:
             hint = did_you_mean(view, checked.program.views)
@@ -40,3 +53,15 @@ def explain(
         return
     console = Console()
     typer.echo(explanation.to_text(console.width if console.is_terminal else WIDTH_WITHOUT_TERMINAL))
+
+
+def _show_stage(checked: Checked, stage: str, form: str) -> None:
+    if stage not in STAGES:
+        fail(f"unknown stage `{stage}`: one of {', '.join(STAGES)}")
+    if form not in ("text", *FORMATS):
+        fail(f"unknown format `{form}`: one of text, {', '.join(FORMATS)}")
+    try:
+        typer.echo(explain_stage(checked, cast(Stage, stage), cast(Format, form)), nl=False)
+    except MplError as error:
+        typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
+        raise typer.Exit(1) from None

@@ -114,6 +114,40 @@ def test_explain_of_an_unknown_view_suggests_one() -> None:
     assert "did you mean `Sold`?" in result.stderr
 
 
+@pytest.mark.parametrize("stage", ["algebra", "graph", "plan", "code"])
+def test_explain_shows_every_stage(stage: str) -> None:
+    result = run("explain", "examples/tickets/tickets.mpl", "--stage", stage)
+    assert result.exit_code == 0, result.stderr
+    assert "Available" in result.stdout
+
+
+@pytest.mark.parametrize(("form", "sign"), [("mermaid", "flowchart"), ("dot", "digraph"), ("svg", "<svg")])
+def test_explain_draws_stages(form: str, sign: str) -> None:
+    for stage in ("graph", "plan"):
+        result = run("explain", "examples/tickets/tickets.mpl", "--stage", stage, "--format", form)
+        assert result.exit_code == 0, result.stderr
+        assert sign in result.stdout
+
+
+def test_unknown_stages_and_formats_exit_with_2() -> None:
+    assert run("explain", "examples/tickets/tickets.mpl", "--stage", "soup").exit_code == 2
+    assert run("explain", "examples/tickets/tickets.mpl", "--stage", "graph", "--format", "png").exit_code == 2
+
+
+def test_compile_writes_a_bundle(tmp_path: Path) -> None:
+    result = run("compile", "examples/tickets/tickets.mpl", "-o", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_compile_refuses_what_cannot_run_with_its_place(tmp_path: Path) -> None:
+    result = run("compile", "examples/nexmark/nexmark.mpl", "-o", str(tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "error[CMP" in result.stderr
+    assert "nexmark.mpl:" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_sim_runs_seeds_and_tells_one() -> None:
     result = run("sim", "--seeds", "3", "--graph", "figure1")
     assert result.exit_code == 0, result.stdout
@@ -132,5 +166,5 @@ def test_sim_refuses_an_unknown_graph() -> None:
 
 def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("smile ")
-    for command in ("check", "fmt", "explain", "sim"):
+    for command in ("check", "fmt", "explain", "compile", "sim"):
         assert run(command, "--help").exit_code == 0

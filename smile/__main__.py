@@ -1,0 +1,5 @@
+"""`python -m smile`: the command `smile` where the script is not on the path."""
+
+from smile.cli import main
+
+main()

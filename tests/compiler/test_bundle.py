@@ -1,0 +1,76 @@
+"""Bundles: the same bytes every time, written whole or not at all, and every change to one is noticed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smile
+from compiler.bundle import BundleError, bundle_files, verify_bundle, write_bundle
+
+TICKETS = "examples/tickets/tickets.mpl"
+
+
+def files() -> dict[str, bytes]:
+    program = smile.compile(TICKETS)
+    return bundle_files(program.graph, program.plan, "tickets.mpl", program.checked.source.text)
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    folder = tmp_path / "bundle"
+    write_bundle(files(), folder)
+    return folder
+
+
+def test_same_program_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
+    for seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-m", "smile", "compile", TICKETS, "-o", str(tmp_path / seed)],
+            check=True,
+            capture_output=True,
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+        )
+    one, other = (
+        {str(path.relative_to(tmp_path / seed)): path.read_bytes() for path in (tmp_path / seed).rglob("*.*")}
+        for seed in ("1", "2")
+    )
+    assert one == other
+    assert "manifest.json" in one
+
+
+def test_what_was_written_verifies(bundle: Path) -> None:
+    verify_bundle(bundle)
+
+
+@pytest.mark.parametrize("victim", ["plan.json", "modules/m0000.py", "program.mpl"])
+def test_a_changed_file_is_noticed(bundle: Path, victim: str) -> None:
+    data = (bundle / victim).read_bytes()
+    (bundle / victim).write_bytes(data.replace(b"1", b"2", 1) + b" ")
+    with pytest.raises(BundleError, match="was changed"):
+        verify_bundle(bundle)
+
+
+def test_missing_and_additional_files_are_noticed(bundle: Path) -> None:
+    (bundle / "modules" / "extra.py").write_text("import os\n")
+    with pytest.raises(BundleError, match="not in the manifest"):
+        verify_bundle(bundle)
+    (bundle / "modules" / "extra.py").unlink()
+    (bundle / "plan.json").unlink()
+    with pytest.raises(BundleError, match="missing"):
+        verify_bundle(bundle)
+
+
+def test_a_folder_that_is_no_bundle_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("keep")
+    with pytest.raises(BundleError, match="not a bundle"):
+        write_bundle(files(), tmp_path)
+    assert (tmp_path / "precious.txt").read_text() == "keep"
+
+
+def test_a_bundle_is_replaced_whole(bundle: Path) -> None:
+    (bundle / "stale.txt").write_text("old")
+    write_bundle(files(), bundle)
+    verify_bundle(bundle)
+    assert not (bundle / "stale.txt").exists()
