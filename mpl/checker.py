@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mpl import nodes, typed
 from mpl.codes import names
@@ -199,7 +200,7 @@ class _Checker:
                     name.span,
                     f"there is no column `{name.text}` here",
                     "not a column of this view",
-                    help=did_you_mean(name.text, by_name) or _columns_help(by_name),
+                    help=partial(_column_help, name.text, by_name),
                 )
                 return None
             if by_name[name.text] in positions:
@@ -261,14 +262,15 @@ class _Checker:
         return checked
 
     def _target_known(self, decl: nodes.SubscribeDecl) -> bool:
-        if isinstance(decl.target, nodes.Relation) or decl.target.text in self.relations:
+        target = decl.target
+        if isinstance(target, nodes.Relation) or target.text in self.relations:
             return True
         self.diagnostics.report(
             names.UNKNOWN_RELATION,
-            decl.target.span,
-            f"there is no view called `{decl.target.text}`",
+            target.span,
+            f"there is no view called `{target.text}`",
             "not declared",
-            help=did_you_mean(decl.target.text, self.relations) or "declare it, or check the spelling",
+            help=lambda: did_you_mean(target.text, self.relations) or "declare it, or check the spelling",
         )
         return False
 
@@ -295,8 +297,8 @@ class _Checker:
         return tuple(drops)
 
 
-def _columns_help(known: Iterable[str]) -> str:
-    return f"the columns are {', '.join(f'`{name}`' for name in known)}"
+def _column_help(name: str, known: Iterable[str]) -> str:
+    return did_you_mean(name, known) or f"the columns are {', '.join(f'`{column}`' for column in known)}"
 
 
 def _key_help(schema: typed.Schema) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mpl import nodes, typed
 from mpl.codes import names
@@ -76,7 +78,7 @@ def _positions(
                 name.span,
                 f"there is no column `{name.text}` here",
                 "not among the declared columns",
-                help=did_you_mean(name.text, known) or "declare it in the list of columns",
+                help=partial(_undeclared_help, name.text, known),
             )
         elif position in found:
             failed = True
@@ -86,6 +88,10 @@ def _positions(
         else:
             found.append(position)
     return None if failed else tuple(found)
+
+
+def _undeclared_help(name: str, known: Iterable[str]) -> str:
+    return did_you_mean(name, known) or "declare it in the list of columns"
 
 
 @dataclass(frozen=True)

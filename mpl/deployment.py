@@ -81,7 +81,9 @@ class DeploymentChecker:
             name.span,
             f"there is no broker called `{name.text}`",
             "not declared",
-            help=did_you_mean(name.text, self.brokers) or f'declare it: `broker {name.text} at "tcp://host:port";`',
+            help=lambda: (
+                did_you_mean(name.text, self.brokers) or f'declare it: `broker {name.text} at "tcp://host:port";`'
+            ),
         )
         return False
 
@@ -101,7 +103,7 @@ class DeploymentChecker:
             name.span,
             f"there is no {what} called `{name.text}`",
             "not declared",
-            help=did_you_mean(name.text, known),
+            help=lambda: did_you_mean(name.text, known),
         )
         return False
 

@@ -7,15 +7,19 @@ one help.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from heapq import nsmallest
 
 from mpl.source import Span
 
 DIAGNOSTICS_MAX = 200
 """More than this in one run are counted but not kept: a hostile file must not fill memory with complaints."""
+
+COMPARED_MAX = 100
+"""Of more names than this, a suggestion considers those with the most similar letters: comparing all takes too long."""
 
 
 class Severity(Enum):
@@ -82,15 +86,16 @@ class Diagnostics:
         label: str = "",
         *,
         note: Note | None = None,
-        help: str | None = None,
+        help: str | Callable[[], str | None] | None = None,
     ) -> None:
+        """`help` may be a function, called only if the diagnostic is kept: to look for a similar name takes a while."""
         key = (code.name, span.start, span.end, message)
         if key in self._items:
             return
         if len(self._items) >= DIAGNOSTICS_MAX:
             self.dropped += 1
             return
-        self._items[key] = Diagnostic(code, span, message, label, note, help)
+        self._items[key] = Diagnostic(code, span, message, label, note, help() if callable(help) else help)
 
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(sorted(self._items.values(), key=lambda d: (d.span.start, d.span.end, d.code.name, d.message)))
@@ -106,6 +111,11 @@ class Diagnostics:
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A help line for a name that was not found, or None when nothing known is close."""
     candidates = list(dict.fromkeys(known))
+    if len(candidates) > COMPARED_MAX:
+        letters = set(name.lower())
+        candidates = nsmallest(
+            COMPARED_MAX, candidates, key=lambda other: len(letters ^ set(other.lower())) + abs(len(name) - len(other))
+        )
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
     close = get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
     return f"did you mean `{lowered[close[0]]}`?" if close else None

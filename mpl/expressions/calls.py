@@ -69,9 +69,12 @@ def check_call(
     if name in AGGREGATES:
         _report_aggregate(node, diagnostics)
     else:
-        remedy = ELSEWHERE.get(name.lower()) or did_you_mean(name, functions.names)
         diagnostics.report(
-            codes.FUNCTION_UNKNOWN, node.function.span, f"there is no function `{name}`", "not a function", help=remedy
+            codes.FUNCTION_UNKNOWN,
+            node.function.span,
+            f"there is no function `{name}`",
+            "not a function",
+            help=lambda: ELSEWHERE.get(name.lower()) or did_you_mean(name, functions.names),
         )
     return error(node.span)
 

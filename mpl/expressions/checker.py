@@ -204,11 +204,13 @@ class _Checker:
         )
 
     def _report_column(self, node: nodes.ColumnExpr, qualifier: str | None) -> None:
-        remedy = self.scope.suggest(qualifier, node.column.name.text)
-        if remedy is None:
+        def remedy() -> str | None:
+            close = self.scope.suggest(qualifier, node.column.name.text)
             names = list(self.scope.names)
-            listed = ", ".join(f"`{name}`" for name in names[:8])
-            remedy = f"the columns are {listed}{', ...' if len(names) > 8 else ''}" if names else None
+            if close is not None or not names:
+                return close
+            return f"the columns are {', '.join(f'`{name}`' for name in names[:8])}{', ...' if len(names) > 8 else ''}"
+
         self.diagnostics.report(
             codes.COLUMN_UNKNOWN, node.span, f"there is no column `{node.column.text}` here", "not found", help=remedy
         )

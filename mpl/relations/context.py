@@ -60,7 +60,7 @@ def report_unknown_column(column: nodes.ColumnName, scope: Scope, diagnostics: D
         column.span,
         f"there is no column `{column.text}` here",
         f"not a column of {place}" if qualifier is None else f"`{qualifier}` has no such column here",
-        help=scope.suggest(qualifier, column.name.text) or list_columns(scope),
+        help=lambda: scope.suggest(qualifier, column.name.text) or list_columns(scope),
     )
 
 

@@ -60,7 +60,7 @@ def check_source(source: nodes.SourceRef, context: Context) -> Current | None:
             source.relation.span,
             f"there is no stream, table or view called `{name}`",
             "not declared",
-            help=did_you_mean(name, context.relations) or "declare it, or check the spelling",
+            help=lambda: did_you_mean(name, context.relations) or "declare it, or check the spelling",
         )
         return None
     node = context.relations[name]

@@ -1,6 +1,12 @@
 """Goal: what random programs once found stays found. Each test is a mistake that was in the checker, made small."""
 
-from tests.mpl.shown import errors, view
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import pytest
+
+from mpl.diagnostic import COMPARED_MAX, DIAGNOSTICS_MAX
+from tests.mpl.shown import checked, errors, view
 
 TWO = "stream A (x int, t time); stream B (x int, t time); "
 
@@ -57,3 +63,21 @@ def test_a_declaration_with_a_syntax_error_is_not_missing() -> None:
     place S near hub;"""
     assert errors(program) == ["MPL0101", "MPL0101", "MPL0101"]
     assert errors("view V = from S |> where a >; view W = from V; view X = from Y;") == ["MPL0101", "MPL0201"]
+
+
+def test_suggestions_for_a_hostile_program_are_few_and_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand unknown names among three thousand columns once took minutes."""
+    compared: list[int] = []
+
+    def counting(word: str, possibilities: Sequence[str], n: int = 3, cutoff: float = 0.6) -> list[str]:
+        compared.append(len(possibilities))
+        return get_close_matches(word, possibilities, n, cutoff)
+
+    monkeypatch.setattr("mpl.diagnostic.get_close_matches", counting)
+    columns = ", ".join(f"column_{number} int" for number in range(3_000))
+    wanted = ", ".join(f"colunm_{number}" for number in range(1_000))
+    result = checked(f"stream S ({columns}); view V = from S |> project {wanted};")
+    assert len(result.diagnostics) == DIAGNOSTICS_MAX
+    assert result.diagnostics[0].help == "did you mean `column_0`?"
+    assert 0 < len(compared) <= DIAGNOSTICS_MAX
+    assert max(compared) <= COMPARED_MAX
