@@ -46,6 +46,7 @@ from runtime.protocol.checkpoint import Checkpoint, bulk_install
 from runtime.protocol.held_events import HeldEvents
 from runtime.simulation.decisions import Settings
 from runtime.simulation.descriptor import (
+    QUANTITY_MAX,
     Aggregate,
     Distinct,
     Extend,
@@ -86,7 +87,24 @@ def edge_name(sender: str, receiver: str, index: int) -> str:
     return f"{sender}>{receiver}.{index}"
 
 
-def relation_of(node: Node, kinds: Kinds) -> Relation:
+def contributions_of(graph: Graph, kinds: dict[str, Kinds]) -> dict[str, dict[str, int]]:
+    """The most that one event can add to a column, where that is known: what bounds are computed from."""
+    found: dict[str, dict[str, int]] = {}
+    for node in graph.nodes:
+        found[node.name] = {}
+        match node.operator:
+            case Group(_, aggregates) if kinds[node.inputs[0]].is_event:
+                for aggregate in aggregates:
+                    if aggregate.function == "count" or (aggregate.function, aggregate.column) == ("sum", "v"):
+                        found[node.name][aggregate.name] = 1 if aggregate.function == "count" else QUANTITY_MAX
+            case Leaf() | Select() | Project():
+                found[node.name] = found[node.inputs[0]]
+            case _:
+                pass
+    return found
+
+
+def relation_of(node: Node, kinds: Kinds, contributions: dict[str, int]) -> Relation:
     """The engine's relation: pairs are two rising columns, shown as one."""
     columns = [Column(name) for name in kinds.keys]
     shown = [ShownColumn(name, "plain", (i,)) for i, name in enumerate(kinds.keys)]
@@ -98,7 +116,8 @@ def relation_of(node: Node, kinds: Kinds) -> Relation:
             form = {"updown": "difference", "average": "average", "versioned_pair": "plain"}[kind]
             shown.append(ShownColumn(name, form, (at, at + 1) if form != "plain" else (at,)))
         else:
-            columns.append(Column(name, kind=COLUMN_KINDS[kind]))
+            most = contributions.get(name) if kind == "rising" else None
+            columns.append(Column(name, kind=COLUMN_KINDS[kind], contribution_max=most))
             shown.append(ShownColumn(name, "plain", (at,)))
     return Relation(
         node.name,
@@ -194,7 +213,8 @@ def compile_scalar(scalar: Scalar, layout: Layout) -> Callable[..., int]:
 def build_plan(graph: Graph, settings: Settings) -> Plan:
     """The engine's plan of a whole graph."""
     kinds = kinds_of(graph)
-    relations = {node.name: relation_of(node, kinds[node.name]) for node in graph.nodes}
+    most = contributions_of(graph, kinds)
+    relations = {node.name: relation_of(node, kinds[node.name], most[node.name]) for node in graph.nodes}
     components = []
     for node in graph.nodes:
         edges = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from runtime.protocol.events import AcknowledgePublish, Published
 from runtime.simulation.decisions import Decision
-from runtime.simulation.descriptor import PAYLOAD, Graph
+from runtime.simulation.descriptor import PAYLOAD, QUANTITY_MAX, Graph
 from runtime.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -87,7 +87,12 @@ def draw_workload(generator: random.Random, graph: Graph, events: int, end_us: i
 
 def draw_row(generator: random.Random) -> tuple[int, int, int, int]:
     """k, g, v, w."""
-    return (generator.choice(KEYS), generator.randrange(2), generator.randrange(10), generator.randrange(-5, 6))
+    return (
+        generator.choice(KEYS),
+        generator.randrange(2),
+        generator.randint(0, QUANTITY_MAX),
+        generator.randint(-5, 5),
+    )
 
 
 def rows_of(decision: Decision) -> tuple[int, tuple[tuple[int, ...], ...]]:

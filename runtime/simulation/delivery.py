@@ -48,11 +48,11 @@ class DeliveryChecks:
         self._check_whole(instance, delivers, told, masks)
 
     def _check_final(self, name: str, key: RowKey, visible: bool, row: RowKey, final: bool, has_it: bool) -> None:
-        """Final stays final. Only a subscriber that lost its rows may be told that it does not have one yet."""
+        """Final stays final. Only a subscriber that lost its rows may be told less again, and then not as final."""
         known = self._final.setdefault(name, {})
         before = known.get(key)
         now = (visible, row if visible else ())
-        if before is not None and before != now and (visible or has_it):
+        if before is not None and before != now and (final or has_it):
             raise Violation("final", name, f"{key} was final as {before}, now {now}")
         if final:
             known[key] = now

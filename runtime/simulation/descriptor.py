@@ -19,6 +19,9 @@ TICK = "tick"
 PAYLOAD = ("k", "g", "v", "w")  # the columns of every stream: two small keys, a quantity >= 0, a signed quantity
 
 
+QUANTITY_MAX = 9  # of a published v
+
+
 @dataclass(frozen=True)
 class Stream:
     """A base relation: events keyed by tick."""

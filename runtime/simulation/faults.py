@@ -205,13 +205,12 @@ def _move(drawing: _Drawing) -> None:
 
 
 def _change_plan(drawing: _Drawing) -> None:
-    """A subscriber comes, or one goes."""
+    """A subscriber comes, perhaps with a view of its own, or one goes."""
     if drawing.random.random() < 0.5:
-        states = [n.name for n in drawing.graph.nodes if not isinstance(n.operator, Leaf)]
+        names = [n.name for n in drawing.graph.nodes if not isinstance(n.operator, Leaf)]
         drawing.added += 1
-        drawing.add(
-            drawing.instant_us(), "add_leaf", f"new{drawing.added}", drawing.random.choice(states), drawing.node()
-        )
+        sender, view = drawing.random.choice(names), drawing.random.choice(("copy", "count"))
+        drawing.add(drawing.instant_us(), "add_leaf", f"new{drawing.added}", sender, drawing.node(), view)
     else:
         drawing.add(drawing.instant_us(), "remove_leaf", drawing.random.choice(drawing.graph.leaves))
 

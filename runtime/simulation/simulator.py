@@ -17,7 +17,7 @@ from runtime.simulation.build import build_plan, edge_name
 from runtime.simulation.checks import Checks
 from runtime.simulation.clients import Publisher, rows_of
 from runtime.simulation.decisions import Decision, Schedule
-from runtime.simulation.descriptor import Graph, Leaf, Node
+from runtime.simulation.descriptor import Aggregate, Graph, Group, Leaf, Node
 from runtime.simulation.oracle import Oracle
 from runtime.simulation.violation import Violation
 from runtime.simulation.world import Watcher, World
@@ -275,18 +275,25 @@ class Simulator:
     # Plan changes
 
     def _add_leaf(self, decision: Decision) -> None:
-        sender, node = (str(argument) for argument in decision.arguments)
+        """A new subscriber, of a relation that exists or of a new count over it."""
+        sender, node, view = (str(argument) for argument in decision.arguments)
         world = self.world
         if decision.target in world.plan.by_name or sender not in world.plan.by_name:
             return
         world.counts["plan change"] += 1
-        world.location[decision.target] = node
-        world.newcomers.add(decision.target)
-        self._install(Graph(world.graph.title, (*world.graph.nodes, Node(decision.target, Leaf(), (sender,)))))
+        added = [Node(decision.target, Leaf(), (sender,))]
+        if view == "count":
+            counted = Node(f"{decision.target}_count", Group((), (Aggregate("count", "", "n"),)), (sender,))
+            added = [counted, Node(decision.target, Leaf(), (counted.name,))]
+        for new in added:
+            world.location[new.name] = node
+            world.newcomers.add(new.name)
+        self._install(Graph(world.graph.title, (*world.graph.nodes, *added)))
+        edge = edge_name(sender, added[0].name, 0)
         for instance in world.instances[sender]:
-            edge = edge_name(sender, decision.target, 0)
-            world.feed(instance, ReceiverAttached(edge, world.plan.by_name[decision.target].in_edges[0].mode))
-        world.start(decision.target)
+            world.feed(instance, ReceiverAttached(edge, world.plan.by_name[added[0].name].in_edges[0].mode))
+        for new in added:
+            world.start(new.name)
 
     def _remove_leaf(self, decision: Decision) -> None:
         world = self.world
