@@ -19,8 +19,8 @@ import re
 import string
 import warnings
 from functools import lru_cache
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as op
+from re import _parser
 from typing import Any
 
 import re2
