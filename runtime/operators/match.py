@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from runtime.batch import Batch
 from runtime.operators.matching import MatchIndex
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, old_rows, picker
+from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, old_rows
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key
@@ -27,11 +27,12 @@ from runtime.values import Key
 @dataclass(frozen=True, slots=True)
 class MatchSpec(OperatorSpec):
     """`on`: pairs (left column, right column) that must be equal. `condition`: a function of all left, then all right
-    columns; the right rows are then remembered, otherwise only their match keys."""
+    columns; the right rows are then remembered, otherwise only their match keys. `null_matches`: null equals null."""
 
     on: tuple[tuple[int, int], ...]
     negated: bool = False
     condition: Callable[..., bool] | None = None
+    null_matches: bool = False
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if (inputs[0].key_width, inputs[0].width) != (output.key_width, output.width):
@@ -41,12 +42,14 @@ class MatchSpec(OperatorSpec):
 
 @dataclass(frozen=True, slots=True)
 class MinusSpec(OperatorSpec):
-    """Rows of the left input that do not occur, with all their columns, in the right one."""
+    """Rows of the left input that do not occur, with all their columns, in the right one. Sets: null is a value."""
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if inputs[0].width != inputs[1].width:
             raise PlanError(f"{output.name}: {inputs[0].name} and {inputs[1].name} have different columns")
-        return MatchSpec(tuple((c, c) for c in range(output.width)), negated=True).build(inputs, output)
+        return MatchSpec(tuple((c, c) for c in range(output.width)), negated=True, null_matches=True).build(
+            inputs, output
+        )
 
 
 @dataclass(slots=True)
@@ -67,9 +70,8 @@ class Match(RowOperator):
         super().__init__(inputs, output)
         on = ([left for left, _ in spec.on], [right for _, right in spec.on])
         self._negated = spec.negated
-        self._left = MatchIndex(on[0])
-        self._left_pick, self._right_pick = picker(on[0]), picker(on[1])
-        self._right = MatchIndex(on[1])  # used with a condition
+        self._left = MatchIndex(on[0], null_matches=spec.null_matches)
+        self._right = MatchIndex(on[1], null_matches=spec.null_matches)  # lists rows only with a condition
         self._witnesses: dict[Key, Witnesses] = {}  # used without one
         self._wanders = not are_final(inputs[1], on[1])
 
@@ -89,8 +91,7 @@ class Match(RowOperator):
         left = Overlay(copy, batch, slots) if edge == 0 else Overlay(copy)
         touched: list[int] = []
         for slot, tick in reached.items():
-            key = self._left.key(slot)
-            self._decide(left, slot, tick, NOTHING if key is None else self._witnesses.get(key, NOTHING), touched)
+            self._decide(left, slot, tick, self._found(self._left.key(slot)), touched)
         if edge == 1 and self._wanders:
             self.wander(batch, self.rows.slots(), touched)
         return touched
@@ -114,22 +115,21 @@ class Match(RowOperator):
         for i, row in enumerate(batch.rows()):
             tick = batch.max_ticks[i]
             before = old[i] if old else None
-            if before is not None and self._witness(self._right_pick(before), -1, tick):
-                key = self._right_pick(before)
-                keys[key] = max(tick, keys.get(key, tick))
-            key = self._right_pick(row)
-            if self._witness(key, int(batch.visible[i]), tick):
-                keys[key] = max(tick, keys.get(key, tick))
+            for witness, delta in ((before, -1), (row, int(batch.visible[i]))):
+                key = None if witness is None else self._right.key_of(witness)
+                if key is not None and self._witness(key, delta, tick):
+                    keys[key] = max(tick, keys.get(key, tick))
         reached: dict[int, int] = {}
         for key, tick in keys.items():
             for slot in self._left.slots(key):
                 reached[slot] = max(tick, reached.get(slot, tick))
         return reached
 
+    def _found(self, key: Key | None) -> Witnesses:
+        return NOTHING if key is None else self._witnesses.get(key, NOTHING)
+
     def _witness(self, key: Key, delta: int, tick: int) -> bool:
         """Do left rows have to hear of it? Of a further witness only in versioned relations."""
-        if None in key:
-            return False
         found = self._witnesses.setdefault(key, Witnesses())
         is_news = self.relation.versioned or (delta > 0 and not found.support)
         found.support += delta
@@ -184,8 +184,7 @@ class Match(RowOperator):
             return [key for key, visible in zip(keys, batch.visible, strict=True) if visible]
         if not self._negated:
             return []
-        rejected = [self._witnesses.get(self._left_pick(row), NOTHING).support > 0 for row in batch.rows()]
-        return [key for key, is_rejected in zip(keys, rejected, strict=True) if is_rejected]
+        return [key for key, row in zip(keys, batch.rows(), strict=True) if self._found(self._left.key_of(row)).support]
 
     def export_extra(self) -> dict[str, object]:
         """The match keys of right events, which nobody else remembers."""
@@ -213,4 +212,6 @@ class Match(RowOperator):
             self._right.rebuild(right)
         else:
             for slot in right.slots():
-                self._witness(self._right_pick(right.row_at(slot)), int(right.visible[slot]), right.max_tick[slot])
+                key = self._right.key_of(right.row_at(slot))
+                if key is not None:
+                    self._witness(key, int(right.visible[slot]), right.max_tick[slot])

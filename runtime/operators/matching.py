@@ -1,7 +1,7 @@
 """Which rows of an in-edge have which values in the columns that a join or a semi-join matches on.
 
 Rows are listed whether visible or not: a partner that vanished still says when its pairs became invisible (T1). Null
-matches nothing.
+matches nothing, unless rows are compared as members of sets.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.batch import Batch
-from runtime.operators.row_operator import picker
+from runtime.operators.row_operator import Row, picker
 from runtime.rows import Rows
 from runtime.values import Key
 
@@ -19,8 +19,9 @@ Move = tuple[int, Key | None, Key | None]  # slot, match key before, match key n
 class MatchIndex:
     """Slots by match key. A slot is listed once, under the key of its present row."""
 
-    def __init__(self, columns: Sequence[int]) -> None:
+    def __init__(self, columns: Sequence[int], *, null_matches: bool = False) -> None:
         self._pick = picker(columns)
+        self._null_matches = null_matches
         self._slots: dict[Key, dict[int, None]] = {}
         self._keys: dict[int, Key] = {}
 
@@ -30,12 +31,16 @@ class MatchIndex:
     def key(self, slot: int) -> Key | None:
         return self._keys.get(slot)
 
+    def key_of(self, row: Row) -> Key | None:
+        """The match key of a row; None if it matches nothing."""
+        picked = self._pick(row)
+        return None if None in picked and not self._null_matches else picked
+
     def store(self, batch: Batch, slots: Sequence[int]) -> list[Move]:
         """List the rows of a batch; the moves are what `undo` needs."""
         moves: list[Move] = []
         for row, slot in zip(batch.rows(), slots, strict=True):
-            picked = self._pick(row)
-            key = None if None in picked else picked
+            key = self.key_of(row)
             before = self._keys.get(slot)
             moves.append((slot, before, key))
             if before != key:

@@ -4,8 +4,9 @@ Of events (`TopOfEvents`): the set of candidates only grows, so a row is visible
 again. Knowledge: entering rows, and tombstones of rows that were driven out or never got in (T1). A row depends on
 itself, an excluded one also on the k rows that exclude it; only the k best are kept.
 
-Of state rows (`Top`), whose values and visibility may change: versioned. All candidates are kept, and every reach of a
-group touches all of them: one that is out now may have been in at a coverage that this incarnation skipped.
+Of state rows (`Top`): all candidates are kept. If values or visibility may change, the relation is versioned, and any
+reach of a group touches all of them: one that is out now may have been in at a coverage that this incarnation skipped.
+If rows only come, and final, it need not be: then a row goes once and for all, as with events.
 
 Gap, curiosity: those of the input edge. Final never, before somebody closes the group. Quench: none; by key it would
 need the promise that a row's order value cannot improve.
@@ -126,8 +127,6 @@ class Top(_Ranking):
 
     def __init__(self, spec: TopSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(spec, inputs, output)
-        if not output.versioned:
-            raise PlanError(f"{output.name}: the best of rows that may change are versioned")
         self._reached: dict[Key, dict[int, None]] = {}
         self._reached_tick: dict[Key, int] = {}
 

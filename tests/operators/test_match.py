@@ -154,6 +154,21 @@ def test_null_matches_nothing() -> None:
     assert operator.rows.visible == [True]
 
 
+def test_null_is_a_value_of_sets() -> None:
+    rows = relation("rows", 1, (UP,))
+    operator = MinusSpec().build((rows, rows), relation("out", 1, (UP,), versioned=True))
+    assert isinstance(operator, Operator)
+    batch = Batch.of_rows(2, [(1, None), (2, None)], [3, 4], [True, True])
+    operator.take(0, batch)
+    operator.take(1, batch.take([0]))
+    assert operator.rows.visible == [False, True]
+    copied = MinusSpec().build((rows, rows), relation("out", 1, (UP,), versioned=True))
+    assert isinstance(copied, Operator)
+    copied.restore(operator.export())
+    copied.take(1, Batch.of_rows(2, [(1, None)], [5], [False]))
+    assert copied.rows.visible == [True, True]
+
+
 def test_failing_condition_changes_nothing() -> None:
     def ratio(*both: int) -> bool:
         return both[3] / both[8] > 1

@@ -10,9 +10,10 @@ from hypothesis import given
 from runtime.batch import Batch
 from runtime.operators.operator import Operator
 from runtime.operators.ordering import Order, sort_key
+from runtime.operators.project import ProjectSpec
 from runtime.operators.top import TopSpec
 from runtime.plan import PlanError
-from tests.operators.histories import DOM, EVENTS, FINAL, UP, VERSIONED, Stage, View, relation
+from tests.operators.histories import DOM, EVENTS, FINAL, UP, VERSIONED, Source, Stage, View, relation
 from tests.operators.inputs import Maker, allowed, alone, attack, events, generators, last, positive, small, totals
 
 
@@ -65,6 +66,17 @@ def test_of_rows_that_come_and_go(generator: random.Random) -> None:
     run(generator, positive, (UP, UP), 1, (), versioned=True)
 
 
+@given(generator=generators)
+def test_of_state_rows_that_only_come(generator: random.Random) -> None:
+    """The events again, but as rows of a state relation, which nobody calls versioned."""
+
+    def rows(stages: list[Stage], source: Source, _other: Source) -> Stage:
+        stages.append(Stage(ProjectSpec((0, 1, 2, 3, 4)), relation("rows", 1, (FINAL,) * 4), dict, source))
+        return stages[-1]
+
+    run(generator, rows, (FINAL,) * 4, 3, generator.choice([(), (1,)]), versioned=False)
+
+
 @pytest.mark.parametrize("make", [alone, allowed])
 @given(generator=generators)
 def test_groups_of_rows_that_vanish(make: Maker, generator: random.Random) -> None:
@@ -114,5 +126,3 @@ def test_plan_mistakes_are_refused() -> None:
         ranked_ties.build((EVENTS,), relation("out", 1, (FINAL,) * 5))
     with pytest.raises(PlanError, match="other columns"):
         TopSpec(1, (), rank=True).build((EVENTS,), EVENTS)
-    with pytest.raises(PlanError, match="are versioned"):
-        TopSpec(1, ()).build((relation("in", 1, (UP,)),), relation("out", 1, (UP,)))
