@@ -234,7 +234,7 @@ class OperatorPlanner:
                 shapes.append(plain_shape(self.schema.columns[position], self.knowledge, position))
             else:
                 names += [self.functions.value(part) for part in pair]
-                shapes.append(self._pair_shape(position))
+                shapes.append(self._pair_shape(position, pair))
         functions = self.functions.load()
         spec = ExtendSpec(tuple(functions[name] for name in names))
         return self._done(spec, self._like(source, shapes))
@@ -252,12 +252,27 @@ class OperatorPlanner:
             case _:
                 return None
 
-    def _pair_shape(self, position: int) -> Shape:
-        parts = self.knowledge.columns[position].parts
-        assert parts is not None
-        kinds = [ColumnKind.UP if part.rises else ColumnKind.FINAL for part in parts]
+    def _pair_shape(self, position: int, pair: tuple[Expr, Expr]) -> Shape:
+        knowledge = self.knowledge.columns[position].parts
+        assert knowledge is not None
         name = self.schema.columns[position].name
-        return Shape("difference", (Column(f"{name}+", ValueType.INT, kinds[0]), Column(f"{name}-", kind=kinds[1])))
+        columns = [
+            Column(
+                f"{name}{sign}",
+                ValueType.INT,
+                ColumnKind.UP if part.rises else ColumnKind.FINAL,
+                contribution_max=self._contribution(value),
+            )
+            for sign, part, value in zip("+-", knowledge, pair, strict=True)
+        ]
+        return Shape("difference", tuple(columns))
+
+    def _contribution(self, value: Expr) -> int | None:
+        """The most that one tick can add, for a part that is a column as it is."""
+        source = self.inputs[0].layout
+        if isinstance(value, ColumnRef) and source.cells[value.index].form == "plain":
+            return source.relation.columns[source.plain(value.index)].contribution_max
+        return None
 
     # Groups
 
@@ -405,7 +420,7 @@ class OperatorPlanner:
     def _all_key(self, kept: Sequence[tuple[Layout, int]]) -> Layout:
         shapes = passed_on(self.schema, self.knowledge, kept)
         width = len(self.schema.columns)
-        return lay_out(self.transform.id, self.schema, self.knowledge, shapes, range(width), width)
+        return lay_out(self.transform.id, self.schema, self.knowledge, shapes, range(width), width, is_event=False)
 
     def _union(self, node: UnionNode) -> Planned:
         parts: list[PlannedPart] = []
