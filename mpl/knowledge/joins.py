@@ -157,20 +157,48 @@ def _unmatched(
 
 
 def _full(node: typed.JoinNode, pairing: Pairing) -> tuple[tuple[ColumnKnowledge, ...], Visibility]:
+    """Rows of both sides, paired where they match.
+
+    If a column of its own in the key tells whether a side is there, that side is fixed in each row. Otherwise its key
+    is among the shared columns, and it may be filled in later.
+    """
     left, right = pairing.left.known, pairing.right.known
     changes = Cause(node.span, _PARTNER_CHANGES, "join on the keys of both sides")
-    one_to_one = has_one_partner(pairing.left, pairing.right) and has_one_partner(pairing.right, pairing.left)
-    if one_to_one and set(node.schema.key) == set(pairing.left.equal):
-        shared = set(pairing.left.equal)
-        positions = tuple(range(len(left.columns)))
-        from_left = _filled(node, pairing.left, positions, node.left_defaults, left.path)
-        kept = tuple(left.columns[c] if c in shared else from_left[c] for c in positions)
-        from_right = _filled(node, pairing.right, node.right_kept, node.defaults, right.path)
-        path = either((left.path, right.path))
-        return (*kept, *from_right), _visibility(path, "shown from the first of both rows on", pairing, changes)
+    out = _positions(node, pairing)
+    shared = {position for position_right, position in out.items() if position_right not in node.right_kept}
+    key = set(node.schema.key)
+    told_left = any(c in key - shared for c in pairing.left.schema.key)
+    told_right = any(out.get(c, -1) in key - shared for c in pairing.right.schema.key)
     matched = both((left.path, right.path, pairing.match))
-    parts = (*left.columns, *(right.columns[position] for position in node.right_kept))
-    return _unmatched(node, pairing, tuple(map(_maybe_absent, parts)), matched)
+    everywhere = tuple(range(len(left.columns)))
+    from_left = _side_columns(node, pairing.left, pairing.right, everywhere, node.left_defaults, told_left, matched)
+    from_right = _side_columns(node, pairing.right, pairing.left, node.right_kept, node.defaults, told_right, matched)
+    either_side = {position: right.columns[c] for c, position in out.items() if position in key & shared}
+    columns = tuple(
+        part_of_key(left.columns[c], either_side[c]) if c in either_side else column
+        for c, column in enumerate(from_left)
+    )
+    if told_left or told_right:
+        return _unmatched(node, pairing, (*columns, *from_right), matched)
+    path = either((left.path, right.path)) if pairing.match.stays else Path.VERSIONED
+    return (*columns, *from_right), _visibility(path, "shown from the first of both rows on", pairing, changes)
+
+
+def _side_columns(
+    node: typed.JoinNode,
+    side: Side,
+    other: Side,
+    positions: tuple[int, ...],
+    defaults: tuple[typed.Const, ...],
+    told: bool,
+    matched: Path,
+) -> tuple[ColumnKnowledge, ...]:
+    if told:
+        return tuple(_maybe_absent(side.known.columns[position]) for position in positions)
+    if has_one_partner(other, side):
+        return _filled(node, side, positions, defaults, both((side.known.path, matched)))
+    cause = side.known.visibility.cause or Cause(node.span, _PARTNER_CHANGES, "join on the keys of both sides")
+    return tuple(versioned(cause) for _ in positions)
 
 
 def _maybe_absent(column: ColumnKnowledge) -> ColumnKnowledge:

@@ -2,6 +2,7 @@
 
 `view V key (group, rank) = ... top 3 per group ... with rank rank` is legal, since no two rows agree on these columns.
 But then the row of a place is replaced when another row takes the place, so its other columns are no longer refined.
+The same goes for a key with a column that moves: with every change the row becomes another one.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from mpl.relations.keys import closure
 
 def as_keyed(node: typed.RelationTree, known: Knowledge) -> Knowledge:
     """`known`, or something weaker where the key of `node` may mean one row now and another later."""
+    key = node.schema.key
+    fixed = all(known.columns[position].is_stable for position in key)
     natural = _natural_key(node)
-    if natural is None or closure(node.schema.key, node.schema.determined).issuperset(natural):
+    if fixed and (natural is None or closure(key, node.schema.determined).issuperset(natural)):
         return known
-    if keeps_identity(replace(node.schema, key=natural), node.schema.key, known):
+    if fixed and natural is not None and keeps_identity(replace(node.schema, key=natural), key, known):
         return known
     cause = known.visibility.cause or Cause(
         node.span,
         "another row may take the place that this key means",
         "leave the key to be derived, so that every row stays itself",
     )
-    key = set(node.schema.key)
     columns = tuple(
         part_of_key(known.columns[position]) if position in key else versioned(cause)
         for position in range(len(known.columns))

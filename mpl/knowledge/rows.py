@@ -197,10 +197,13 @@ def window_knowledge(node: typed.WindowNode, source: Knowledge) -> Knowledge:
         column = final(f"the window that holds `{node.input.schema.columns[node.time].name}`")
     elif time.motion.has_direction and time.nulls is Nulls.NEVER:
         column = directed(time.motion, "the window moves with its time column")
-        path = both((path, Path.PULSE)) if node.shape == "hop" else path
+        if node.shape == "hop":
+            # One row per window, told apart by it: a row leaves its window for good when its time moves on.
+            column = final("part of the key")
+            path = both((path, Path.PULSE))
     else:
         cause = cause or time.cause or Cause(node.span, "rows change their window", "use a time that is fixed")
-        column = versioned(cause)
+        column = final("part of the key") if node.shape == "hop" else versioned(cause)
         path = Path.VERSIONED if node.shape == "hop" else path
     clock = next((c.clock for c in source.closings if c.is_time and c.columns == frozenset((node.time,))), None)
     closings = list(source.closings)
