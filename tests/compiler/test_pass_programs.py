@@ -14,7 +14,7 @@ from compiler.passes import PASSES, optimise
 from mpl.check import check
 from mpl.failures import EvaluationError
 from mpl.source import Source
-from tests.compiler.programs import PIPELINES, program
+from tests.compiler.programs import PIPELINES, TWINS, program, twins
 from tests.reference.data import random_events, random_tables
 from tests.reference.relations import Row, evaluate_program
 
@@ -52,6 +52,19 @@ def test_one_view(number: int, cases: int) -> None:
             assert rows(validate(optimised), seed) == expected
     assert compared, "every history fails: nothing was compared"
     assert shown, "no history gives a row: nothing was compared"
+
+
+@pytest.mark.parametrize("number", range(len(TWINS)))
+def test_twins_stay_apart(number: int) -> None:
+    graph = graph_of(twins(number))
+    after = optimise(graph)
+    told_apart = False
+    for seed in range(HISTORIES):
+        expected = rows(graph, seed)
+        assert expected is not None
+        assert rows(after, seed) == expected
+        told_apart |= expected["A"] != expected["B"]
+    assert told_apart, "no history shows a difference between the two"
 
 
 def test_many_views_together(cases: int) -> None:
