@@ -26,9 +26,8 @@ def main() -> None:
         house.publish_many("Readings", readings)
         house.settle()
         for row in house.rows("Stats"):
-            print(
-                f"{ROOMS[row['sensor']]:8} {row['readings']} readings, {row['low']} to {row['high']}, mean {row['mean']}"
-            )
+            room = ROOMS[row["sensor"]]
+            print(f"{room:8} {row['readings']} readings, {row['low']} to {row['high']}, mean {row['mean']}")
         for row in house.rows("Alarms"):
             print(f"too hot: {row['room']} reached {row['high']}")
 
