@@ -7,13 +7,13 @@ from dataclasses import replace
 from mpl import nodes, typed
 from mpl.codes import names, relations
 from mpl.diagnostic import Note
-from mpl.expressions import NOT_CONSTANT, assign, check_expression, constant_value
+from mpl.expressions import NOT_CONSTANT, assign, check_expression, constant_value, unify
 from mpl.relations.conditions import Condition, Sides, check_condition
 from mpl.relations.context import Context, Current
 from mpl.relations.keys import Determined, Positions, identifies, minimal, move_all, move_determined
 from mpl.relations.rows import report_taken
 from mpl.scope import Scope, ScopeColumn
-from mpl.types import ErrorType, TimeType, Value
+from mpl.types import Bounds, ErrorType, TimeType, Value
 
 
 def name_sides(
@@ -93,12 +93,14 @@ def check_join(left: Current, right: Current, operator: nodes.Join, context: Con
     left_columns = left.schema.columns
     left_defaults: tuple[typed.Const, ...] = ()
     if operator.side == "full":
-        shared = {one for one, other in condition.equal if other in condition.using}
+        shared = {one: other for one, other in condition.equal if other in condition.using}
         left_defaults = tuple(
             _default_for(entry, defaults, operator, keep=entry.index in shared) for entry in left.scope.columns
         )
         left_columns = tuple(
-            _with_default(column, default) if position not in shared else column
+            _either_side(column, right.schema.columns[shared[position]])
+            if position in shared
+            else _with_default(column, default)
             for position, (column, default) in enumerate(zip(left_columns, left_defaults, strict=True))
         )
     right_defaults: tuple[typed.Const, ...] = ()
@@ -172,8 +174,9 @@ def _join_keys(
     one_right = identifies(right, [other for _, other in condition.equal])
     one_left = identifies(left, [one for one, _ in condition.equal])
     right_sets = move_all((right.key, *right.unique), where)
-    determined: Determined = left.determined
-    if side != "full":
+    # Filled-in values obey no dependency: those of a side that may be filled in are forgotten.
+    determined: Determined = left.determined if side != "full" else ()
+    if side == "inner":
         determined = (*left.determined, *move_determined(right.determined, where))
     left_sets = (left.key, *left.unique)
     surviving: tuple[Positions, ...] = ()
@@ -184,17 +187,29 @@ def _join_keys(
     if surviving:
         ordered = tuple(dict.fromkeys(surviving))
         return ordered[0], ordered[1:], determined
-    if side == "full" and one_left and one_right and condition.using:
-        return tuple(sorted(one for one, _ in condition.equal)), (), determined
+    if side == "full":
+        return _full_join_key(sides, condition, where, one_left and one_right), (), ()
     equalities: Determined = ()
     if side == "inner":
         equalities = tuple(((one,), where[other]) for one, other in condition.equal if where[other] != one)
     right_key = right_sets[0] if right_sets else ()
-    if side != "full":
-        # A `using` column of the right's key is the left's own, so the left's key decides it.
-        border = len(left.columns)
-        equalities += tuple((left.key, position) for position in right_key if position < border)
+    # A `using` column of the right's key is the left's own, so the left's key decides it.
+    border = len(left.columns)
+    equalities += tuple((left.key, position) for position in right_key if position < border)
     return minimal((*left.key, *right_key), (*determined, *equalities)), (), determined
+
+
+def _full_join_key(sides: Sides, condition: Condition, where: dict[int, int], one_to_one: bool) -> Positions:
+    """Rows of a full join come from either side alone or from both, and null equals nothing, not even null."""
+    left, right = sides.left.schema, sides.right.schema
+    shared = [one for one, other in condition.equal if other in condition.using]
+    nullable = [left.columns[one].nullable or right.columns[other].nullable for one, other in condition.equal]
+    if one_to_one and shared and not condition.rest and not any(nullable):
+        return tuple(sorted(shared))
+    key_columns = [*(left.columns[i] for i in left.key), *(right.columns[i] for i in right.key)]
+    if left.key and right.key and not any(column.nullable for column in key_columns):
+        return tuple(sorted({*left.key, *(where[position] for position in right.key)}))
+    return tuple(range(len(left.columns) + len(right.columns) - len(condition.using)))
 
 
 def _check_defaults(
@@ -249,6 +264,18 @@ def _default_for(
     if given is not None and not keep:
         return given
     return typed.Const(None, type=entry.column.type, nullable=True, span=operator.span)
+
+
+def _either_side(left: typed.Column, right: typed.Column) -> typed.Column:
+    """A column that a full join takes from whichever side has the row."""
+    low = None if left.bounds.low is None or right.bounds.low is None else min(left.bounds.low, right.bounds.low)
+    high = None if left.bounds.high is None or right.bounds.high is None else max(left.bounds.high, right.bounds.high)
+    return replace(
+        left,
+        type=unify(left.type, right.type) or left.type,
+        nullable=left.nullable or right.nullable,
+        bounds=Bounds(low, high),
+    )
 
 
 def _with_default(column: typed.Column, default: typed.Const) -> typed.Column:
