@@ -93,12 +93,17 @@ class System:
             self._directory = _opened(data)
             durable = self._logs_in(self._directory)
             logs.update(durable)
-            components.update(_with_residues(plan, {name: log.number - 1 for name, log in durable.items()}))
+            components.update(_with_residues(plan, durable))
             epochs = self._directory.next_epoch
             self._recovered = set()
-        self._engine = Engine(components, logs, _now_us, epochs)
-        for name, table in declared.tables.items():
-            self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
+        try:
+            self._engine = Engine(components, logs, _now_us, epochs)
+            for name, table in declared.tables.items():
+                self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
+        except BaseException:
+            if self._directory is not None:
+                self._directory.close()
+            raise
 
     def _logs_in(self, directory: LogDirectory) -> dict[str, SqliteLog]:
         try:
@@ -382,14 +387,13 @@ def _opened(folder: str | PathLike[str]) -> LogDirectory:
         raise LogUnusable(str(error)) from error
 
 
-def _with_residues(plan: ProgramPlan, residues: Mapping[str, int]) -> dict[str, Component]:
+def _with_residues(plan: ProgramPlan, logs: Mapping[str, SqliteLog]) -> dict[str, Component]:
     """Streams keep their share of the ticks from run to run, whatever else the program declares by then.
 
     Tables, which are not logged, take theirs from the other end.
     """
-    shares = {**residues, **{name: TICK_MODULUS - 1 - number for number, name in enumerate(plan.tables)}}
-    if len(set(shares.values())) < len(shares) or max(residues.values(), default=0) >= TICK_MODULUS:
-        raise LogUnusable(f"the folder has had more streams than the {TICK_MODULUS} that can share the ticks")
+    shares = {name: log.number - 1 for name, log in logs.items()}
+    shares |= {name: TICK_MODULUS - 1 - number for number, name in enumerate(plan.tables)}
     return {
         name: replace(plan.components[name], operator=StreamSpec(share, TICK_MODULUS)) for name, share in shares.items()
     }

@@ -33,6 +33,7 @@ class Functions:
         self._python = python or NO_PYTHON
         self._columns: dict[int, str] = {}
         self._width = 0
+        self._names = [column.name for side in sides for column in side.layout.relation.columns]
         for side in sides:
             self._add_side(side)
 
@@ -65,10 +66,12 @@ class Functions:
         if not self._module.functions:
             return {}
         loaded = self._module.load(self._python)
-        return {name: _naming_the_row(function, self._module.component) for name, function in loaded.items()}
+        return {
+            name: _naming_the_row(function, self._module.component, self._names) for name, function in loaded.items()
+        }
 
 
-def _naming_the_row(function: Function, relation: str) -> Function:
+def _naming_the_row(function: Function, relation: str, names: Sequence[str]) -> Function:
     """The runtime knows failures of operators, not of expressions: say which row has no value."""
 
     @wraps(function)
@@ -76,7 +79,8 @@ def _naming_the_row(function: Function, relation: str) -> Function:
         try:
             value: Value = function(*row)
         except EvaluationError as failure:
-            raise NoValue(relation, f"row {row}: {failure.message}", failure.code.value) from failure
+            shown = ", ".join(f"{name}={part!r}" for name, part in zip(names, row, strict=True))
+            raise NoValue(relation, f"row ({shown}): {failure.message}", failure.code.value) from failure
         return value
 
     return checked

@@ -22,6 +22,9 @@ from runtime.protocol.coverage import NO_TICK, Coverage
 from runtime.protocol.events import LogState
 
 FORMAT = 1
+STREAMS_MAX = 512
+"""Ever, in one folder: their numbers are shares of the ticks, and are never given to another stream."""
+
 FILE_NAME = "events.sqlite"
 LOCK_NAME = "lock"
 
@@ -90,6 +93,8 @@ class LogDirectory:
             ).fetchone()
             if known is None:
                 (highest,) = connection.execute("select coalesce(max(number), 0) from streams").fetchone()
+                if highest >= STREAMS_MAX:
+                    raise LogError(f"{self.folder} has had {highest} streams, which is the most that it can keep apart")
                 connection.execute(
                     "insert into streams (stream, number, columns, rules) values (?, ?, ?, ?)",
                     (name, highest + 1, stored, rules),

@@ -1,0 +1,251 @@
+"""Goal: a subscriber gets a snapshot, then every change; slow readers get the latest state; callbacks harm nobody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from random import Random
+from time import monotonic
+
+import pytest
+
+import smile
+
+PROGRAM = """
+stream Sales (item int, qty int[0..100]);
+stream Other (item int, qty int[0..100]);
+view Sold = from Sales |> aggregate total := sum(qty) group by item;
+view Small = from Sold |> where total < 10;
+view Pairs = from Sold |> join (from Other |> aggregate other := sum(qty) group by item) as O using item;
+view Big = from Sales |> where qty > 50;
+subscribe limits to Sold emit bounds;
+subscribe cuts to Pairs emit as of horizon;
+subscribe calm to Sold every 100 ms;
+subscribe late to Sold snapshot off;
+"""
+
+
+@pytest.fixture
+def system() -> Iterator[smile.System]:
+    with smile.run(smile.compile(PROGRAM)) as running:
+        yield running
+
+
+def sell(system: smile.System, item: int, qty: int) -> int:
+    return system.publish("Sales", {"item": item, "qty": qty})
+
+
+def brief(changes: list[smile.Change]) -> list[tuple[object, ...]]:
+    return [(change.kind, *change.row.values()) for change in changes]
+
+
+def test_snapshot_then_changes(system: smile.System) -> None:
+    sell(system, 1, 4)
+    with system.subscribe("Small") as changes:
+        assert brief(changes.ready()) == [("snapshot", 1, 4)]
+        sell(system, 1, 5)
+        sell(system, 2, 1)
+        sell(system, 1, 1)
+        assert brief(changes.ready()) == [("changed", 1, 9), ("changed", 2, 1), ("gone", 1, 10)]
+        assert changes.ready() == []
+    sell(system, 3, 1)
+    assert changes.ready() == []
+
+
+def test_an_iteration_waits_and_ends(system: smile.System) -> None:
+    changes = system.subscribe("Sold", timeout=0.05)
+    sell(system, 1, 4)
+    began = monotonic()
+    assert brief(list(changes)) == [("changed", 1, 4)]
+    assert monotonic() - began >= 0.05
+    assert changes.wait(0.0) is None
+    waiting = system.subscribe("Sold")
+    found: list[smile.Change] = []
+    thread = threading.Thread(target=lambda: found.extend(waiting))
+    thread.start()
+    sell(system, 1, 1)
+    sell(system, 2, 1)
+    while len(found) < 3:
+        assert thread.is_alive()
+    system.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert brief(found) == [("snapshot", 1, 4), ("changed", 1, 5), ("changed", 2, 1)]
+
+
+def test_batches_are_columns(system: smile.System) -> None:
+    with system.subscribe("Sold") as changes:
+        system.publish_many("Sales", {"item": [1, 2, 1], "qty": [1, 2, 3]})
+        snapshot, batch = changes.ready_batches()
+        assert (snapshot.kind, len(snapshot)) == ("snapshot", 0)
+        assert (batch.kind, len(batch)) == ("changes", 2)
+        assert {name: list(values) for name, values in batch.columns().items()} == {"item": [1, 2], "total": [4, 2]}
+        assert list(batch.column("total")) == [4, 2]
+        assert (batch.keys(), list(batch.visible), list(batch.final)) == ([(1,), (2,)], [True, True], [False, False])
+
+
+def test_events_are_final_at_once(system: smile.System) -> None:
+    with system.subscribe("Big", emit="final") as changes, system.subscribe("Sold", emit="final") as never:
+        tick = sell(system, 1, 99)
+        sell(system, 1, 9)
+        (change,) = changes.ready()
+        assert (change.kind, change.row, change.final, change.key) == ("changed", {"item": 1, "qty": 99}, True, (tick,))
+        assert never.ready() == []
+    with system.subscribe("Big", emit="final") as again:
+        assert brief(again.ready()) == [("snapshot", 1, 99)]
+
+
+def test_declared_subscriptions_have_their_own_mode(system: smile.System) -> None:
+    with system.subscribe("limits") as changes:
+        tick = sell(system, 1, 7)
+        last = changes.ready()[-1]
+        assert last.bounds == {"item": (1, 1), "total": (7, 7)}
+        assert last.as_of >= tick
+    with pytest.raises(smile.SmileError, match="emit bounds"):
+        system.subscribe("limits", emit="changes")
+    with pytest.raises(smile.SmileError, match="emit is one of"):
+        system.subscribe("Sold", emit="everything")
+    with pytest.raises(smile.UnknownName):
+        system.subscribe("Nothing")
+    with system.subscribe("late") as changes:
+        sell(system, 1, 1)
+        assert brief(changes.ready()) == [("changed", 1, 8)]
+
+
+def test_cuts_are_told_when_every_stream_has_been_heard(system: smile.System) -> None:
+    """Only one of the two streams is published to; the other is known to be silent meanwhile."""
+    with system.subscribe("cuts") as changes:
+        sell(system, 1, 7)
+        system.publish("Other", {"item": 1, "qty": 2})
+        assert brief(changes.ready()) == [("changed", 1, 7, 2)]
+        tick = sell(system, 1, 1)
+        (change,) = changes.ready()
+        assert change.row["total"] == 8
+        assert change.as_of >= tick
+
+
+def test_two_subscribers_share_a_leaf_and_leave_one_by_one(system: smile.System) -> None:
+    one = system.subscribe("Sold")
+    sell(system, 1, 1)
+    two = system.subscribe("Sold")
+    sell(system, 1, 1)
+    assert brief(one.ready()) == [("changed", 1, 1), ("changed", 1, 2)]
+    assert brief(two.ready()) == [("snapshot", 1, 1), ("changed", 1, 2)]
+    running = len(system._engine.running)
+    one.close()
+    assert len(system._engine.running) == running
+    sell(system, 1, 1)
+    assert brief(two.ready()) == [("changed", 1, 3)]
+    two.close()
+    assert len(system._engine.running) == running - 1
+
+
+def test_a_slow_reader_gets_the_latest_state() -> None:
+    with smile.run(smile.compile(PROGRAM)) as system:
+        slow, told = system.subscribe("Small", queue_rows=20), system.subscribe("Small")
+        rng = Random(1)
+        for _ in range(500):
+            sell(system, rng.randrange(8), rng.randrange(2))
+        assert slow.squeezed > 0
+        late = slow.ready()
+        assert len(late) <= 20 + 8
+        assert replayed(late) == replayed(told.ready()) == {(row["item"],): row for row in system.rows("Small")}
+        assert late[0].kind == "snapshot", "a snapshot that was never read stays one"
+
+
+def replayed(changes: list[smile.Change]) -> dict[tuple[object, ...], dict[str, object]]:
+    rows: dict[tuple[object, ...], dict[str, object]] = {}
+    for change in changes:
+        if change.kind == "gone":
+            rows.pop(change.key, None)
+        else:
+            rows[change.key] = change.row
+    return rows
+
+
+def test_every_gathers_changes(system: smile.System) -> None:
+    with system.subscribe("calm", timeout=1.0) as changes:
+        assert changes.wait() is not None  # the snapshot
+        began = monotonic()
+        for _ in range(5):
+            sell(system, 1, 1)
+        batch = changes.wait()
+        assert batch is not None
+        assert list(batch.column("total")) == [5]
+        assert monotonic() - began > 0.05
+
+
+def test_callbacks(system: smile.System) -> None:
+    found: list[smile.Change] = []
+    sell(system, 1, 1)
+    subscription = system.subscribe("Sold", found.append)
+    sell(system, 1, 2)
+    assert brief(found) == [("snapshot", 1, 1), ("changed", 1, 3)]
+    subscription.close()
+    sell(system, 1, 2)
+    assert len(found) == 2
+
+
+def test_a_callback_that_raises_harms_nobody(system: smile.System, caplog: pytest.LogCaptureFixture) -> None:
+    found: list[smile.Change] = []
+
+    def broken(change: smile.Change) -> None:
+        raise ValueError(f"no {change.row['item']}")
+
+    bad, _good = system.subscribe("Sold", broken), system.subscribe("Sold", found.append)
+    sell(system, 1, 2)
+    sell(system, 2, 2)
+    assert brief(found) == [("changed", 1, 2), ("changed", 2, 2)]
+    assert [str(error) for error in bad.errors] == ["no 1", "no 2"]
+    assert "a callback of subscription Sold failed" in caplog.text
+
+
+def test_callbacks_may_publish_and_read(system: smile.System) -> None:
+    """What a callback publishes is worked off before the outermost publish returns."""
+    seen: list[int] = []
+
+    def more(change: smile.Change) -> None:
+        total = change.row["total"]
+        assert isinstance(total, int)
+        seen.append(total)
+        if total < 5:
+            sell(system, 1, 1)
+            assert system.rows("Sold")
+
+    system.subscribe("Sold", more)
+    sell(system, 1, 1)
+    assert seen == [1, 2, 3, 4, 5]
+    assert system.rows("Sold") == [{"item": 1, "total": 5}]
+    errors = system.subscribe("Small", lambda _: system.settle())
+    sell(system, 3, 1)
+    assert "cannot be called from a callback" in str(errors.errors[0])
+
+
+def test_publishing_while_iterating(system: smile.System) -> None:
+    totals = []
+    sell(system, 1, 1)
+    for change in system.subscribe("Sold", timeout=0.0):
+        totals.append(change.row["total"])
+        if len(totals) < 4:
+            sell(system, 1, 1)
+    assert totals == [1, 2, 3, 4]
+
+
+def test_many_threads_publish_at_once(system: smile.System) -> None:
+    found: list[smile.Change] = []
+    system.subscribe("Sold", found.append)
+    changes = system.subscribe("Pairs")
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            sell(system, number % 2, 1)
+            system.publish("Other", {"item": number % 2, "qty": 1})
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert system.rows("Sold") == [{"item": 0, "total": 100}, {"item": 1, "total": 100}]
+    assert len(found) == 200
+    assert replayed(changes.ready()) == {(row["item"],): row for row in system.rows("Pairs")}
