@@ -22,9 +22,10 @@ help: ## this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## check and explain the ticket subscription
+demo: $(READY) ## check, explain and run the ticket subscription
 	$(BIN)/smile check examples/tickets/tickets.mpl
 	$(BIN)/smile explain examples/tickets/tickets.mpl
+	$(BIN)/python examples/tickets/run.py
 
 test: check ## everything that must hold before a commit: check, then all tests
 	$(BIN)/pytest -n $(JOBS) $(PYTEST_FLAGS)
