@@ -97,10 +97,10 @@ def _problem(call: nodes.AggregateCall, argument: Expr | None) -> tuple[str, str
     if name in ("min", "max") and not is_ordered(found):
         remedy = f"`{'all' if name == 'min' else 'any'}` is what it would be" if isinstance(found, BoolType) else None
         if isinstance(found, EnumType):
-            remedy = f"`{name}(cast({argument.span.text} as text))` goes by code point"
+            remedy = f"`{name}(cast({argument.span.quoted} as text))` goes by code point"
         return f"`{name}` takes a value with an order, and {type_word(found)} has none", remedy
     if name in ("any", "all") and not isinstance(found, BoolType):
-        return f"`{name}` takes a condition, not {found}", f"compare it: `{name}({argument.span.text} = ...)`"
+        return f"`{name}` takes a condition, not {found}", f"compare it: `{name}({argument.span.quoted} = ...)`"
     return None
 
 

@@ -10,6 +10,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
 
+QUOTED_CHARACTERS_MAX = 60
+
 
 @dataclass(frozen=True)
 class Source:
@@ -59,6 +61,12 @@ class Span:
     @property
     def text(self) -> str:
         return self.source.text[self.start : self.end]
+
+    @property
+    def quoted(self) -> str:
+        """The text for a message, which is one line: `...` where it is long or goes over several."""
+        text = self.text
+        return text if len(text) <= QUOTED_CHARACTERS_MAX and text.isprintable() else "..."
 
     def __str__(self) -> str:
         line, column = self.source.position(self.start)

@@ -87,17 +87,17 @@ def _help(symbol: str, left: Expr, right: Expr) -> str | None:
     if all(isinstance(each, TextType | EnumType) for each in types):
         return "`||` joins texts" if symbol == "+" else "cast texts to numbers first: `cast(x as int)`"
     if symbol == "+" and isinstance(left.type, TextType | EnumType):
-        return f"to join texts write `|| cast({right.span.text} as text)`"
+        return f"to join texts write `|| cast({right.span.quoted} as text)`"
     for operand, other in ((right, left), (left, right)):
         if isinstance(other.type, TimeType | DurationType) and isinstance(operand, Const) and symbol in "+-":
             if isinstance(operand.type, IntType):
-                return f"a duration has a unit: `{operand.span.text} s`"
+                return f"a duration has a unit: `{operand.span.quoted} s`"
             if isinstance(operand.type, TextType):
                 return repair(operand, TimeType() if isinstance(left.type, TimeType) else DurationType())
         if isinstance(operand.type, DurationType) and isinstance(other.type, DecimalType | FloatType):
             return "a duration is multiplied and divided by int; `cast(x as int)` or a smaller unit helps"
         if is_number(other.type) and isinstance(operand.type, TextType | EnumType):
-            return repair(operand, other.type) or f"write `cast({operand.span.text} as {other.type})`"
+            return repair(operand, other.type) or f"write `cast({operand.span.quoted} as {other.type})`"
     return None
 
 

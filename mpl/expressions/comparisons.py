@@ -61,7 +61,7 @@ def align(left: Expr, right: Expr, span: Span, diagnostics: Diagnostics, *, orde
 
 
 def _report_null(null: Expr, other: Expr, diagnostics: Diagnostics) -> None:
-    written = other.span.text if "\n" not in other.span.text else "..."
+    written = other.span.quoted
     diagnostics.report(
         codes.NULL_OPERAND,
         null.span,
@@ -82,7 +82,7 @@ def _orderable(operand: Expr, diagnostics: Diagnostics) -> bool:
     if is_ordered(operand.type):
         return True
     if isinstance(operand.type, EnumType):
-        remedy = f"`cast({operand.span.text} as text)` compares by code point; `case` can give the values numbers"
+        remedy = f"`cast({operand.span.quoted} as text)` compares by code point; `case` can give the values numbers"
     else:
         remedy = "use `and`, `or`, `not`"
     diagnostics.report(
@@ -99,7 +99,7 @@ def _as_other(expr: Expr, other: Expr, diagnostics: Diagnostics) -> Expr:
         diagnostics.report(
             codes.ENUM_VALUE,
             expr.span,
-            f"`{other.span.text}` is never '{expr.value}'",
+            f"`{other.span.quoted}` is never '{expr.value}'",
             f"not among {other.type}",
             help=enum_help(expr.value, other.type),
         )

@@ -113,7 +113,6 @@ def repair(expr: Expr, wanted: Type) -> str | None:
     if isinstance(expr, Const) and isinstance(expr.value, str) and isinstance(expr.type, TextType):
         return _repair_text(expr.value, wanted)
     written = shown_operand(expr)
-    bare = written if written == "..." else expr.span.text
     if isinstance(expr.type, IntType) and isinstance(wanted, DurationType):
         return f"a duration has a unit: `{written} s`" if isinstance(expr, Const) else f"write `{written} * 1 s`"
     if isinstance(expr.type, DurationType) and is_number(wanted):
@@ -122,14 +121,12 @@ def repair(expr: Expr, wanted: Type) -> str | None:
         return f"`time '1970-01-01' + {written} * 1 s` if it counts seconds"
     if isinstance(expr.type, TimeType) and is_number(wanted):
         return f"`epoch({written})` is the number of seconds since 1970"
-    return f"write `cast({bare} as {wanted})`" if can_cast(expr.type, wanted) else None
+    return f"write `cast({expr.span.quoted} as {wanted})`" if can_cast(expr.type, wanted) else None
 
 
 def shown_operand(expr: Expr) -> str:
     """An expression as written, for a help line that puts it next to an operator."""
-    written = expr.span.text
-    if "\n" in written or len(written) > 60:
-        return "..."
+    written = expr.span.quoted
     return written if re.fullmatch(r"[\w.]+", written) else f"({written})"
 
 

@@ -7,6 +7,7 @@ A case is its number, so a failure on one machine is found again on another by t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from random import Random
@@ -59,10 +60,11 @@ def _report(title: str, text: str, wrong: str, property_of: Callable[[str], str 
 
 
 def _kind(wrong: str | None) -> str | None:
-    """What makes two failures the same: where an exception came from, or the first words of the complaint."""
+    """What makes two failures the same: where an exception came from and which one, or how the complaint begins."""
     if wrong is None:
         return None
     lines = wrong.strip().splitlines()
     if lines[0].startswith("Traceback"):
-        return [line for line in lines if line.startswith("  File ")][-1]
+        exception = " ".join(re.findall(r"^\w+|MPL\d{4}", lines[-1]))
+        return [line for line in lines if line.startswith("  File ")][-1] + exception
     return lines[0][:20]

@@ -358,9 +358,9 @@ class Expressions:
         return Written(text, shape, nullable, constant=all(value.constant for value in values))
 
     def _nullif(self, family: Family, depth: int) -> Written:
-        (one, other), _ = self._alternatives(family, depth, 2)
+        (one, other), shape = self._alternatives(family, depth, 2)
         constant = one.constant and other.constant
-        return Written(f"nullif({one.text}, {other.text})", one.shape, nullable=True, constant=constant)
+        return Written(f"nullif({one.text}, {other.text})", shape, nullable=True, constant=constant)
 
     def _cast(self, family: Family, depth: int) -> Written | None:
         if not CASTS[family]:

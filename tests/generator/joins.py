@@ -139,8 +139,13 @@ class Pipelines(Rowwise):
         right_columns = tuple(_may_miss(c, defaults) if side else c for c in right.columns)
         left_columns = left.columns
         if side == "full ":
+            # A `using` column comes from whichever side has the row.
+            null = {c.name for c in whole.columns if c.nullable and not c.qualifier}
             left_columns = tuple(
-                c if c.name in shared and not c.qualifier else _may_miss(c, defaults) for c in left.columns
+                replace(c, nullable=c.nullable or c.name in null)
+                if c.name in shared and not c.qualifier
+                else _may_miss(c, defaults)
+                for c in left.columns
             )
         key = left.key if keyed and whole.key is not None and keyed.issuperset(whole.key) and side != "full " else None
         written = ", ".join(f"{name} := {value}" for name, value in defaults.items())

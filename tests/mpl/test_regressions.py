@@ -81,3 +81,9 @@ def test_suggestions_for_a_hostile_program_are_few_and_cheap(monkeypatch: pytest
     assert result.diagnostics[0].help == "did you mean `column_0`?"
     assert 0 < len(compared) <= DIAGNOSTICS_MAX
     assert max(compared) <= COMPARED_MAX
+
+
+def test_what_is_quoted_in_a_help_line_is_one_line() -> None:
+    program = "stream S (a int, b text);\nview V = from S |> aggregate c := all(least(a,\n  a)) group by b;"
+    (item,) = [item for item in checked(program).diagnostics if item.code.name == "MPL0325"]
+    assert item.help == "compare it: `all(... = ...)`"
