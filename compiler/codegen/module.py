@@ -59,7 +59,7 @@ class Module:
 
     @property
     def text(self) -> str:
-        body = _environment().get_template("component.py.j2")
+        body = environment().get_template("component.py.j2")
         return body.render(module=self, digest=self._digest())
 
     def _digest(self) -> str:
@@ -105,7 +105,7 @@ def _python_function(wanted: tuple[str, str, Type, bool], python: Mapping[tuple[
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     return Environment(
         loader=PackageLoader("codegen_templates", ""),
         undefined=StrictUndefined,

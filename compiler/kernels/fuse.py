@@ -1,0 +1,36 @@
+"""What planning calls: the fused component of a view, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from compiler.graph import TransformGraph
+from compiler.kernels.module import make_spec
+from compiler.kernels.scalars import NotFusable
+from compiler.kernels.star import recognise
+from runtime.plan import Component, InEdge
+
+if TYPE_CHECKING:
+    from compiler.plan.build import ProgramPlan
+
+
+def fuse(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | None:
+    """The component of a view as one kernel that reads streams, under the same name and with the same columns."""
+    found = fused_or_reason(graph, plan, view)
+    return found if isinstance(found, Component) else None
+
+
+def fused_or_reason(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | str:
+    """As `fuse`; instead of None the reason, for `explain`."""
+    component = plan.components[plan.views[view].component]
+    bases = {name: base.side.layout for name, base in (*plan.streams.items(), *plan.tables.items())}
+    try:
+        recognised = recognise(graph, plan.parts, bases, component.name)
+        spec = make_spec(recognised, bases)
+    except NotFusable as reason:
+        return str(reason)
+    edges = tuple(
+        InEdge(f"{edge.stream}->{component.name}#{edge.number}", edge.stream) for edge in recognised.star.edges
+    )
+    return replace(component, operator=spec, in_edges=edges)

@@ -1,0 +1,201 @@
+"""The operator that runs a kernel: what a component sees in place of a chain of operators.
+
+`take` makes room, hands the batch to the generated function of the in-edge, and puts everything back if a row could not
+be applied. Which rows are touched, visible and dead is decided in the generated code by the rules of
+`runtime/operators/row_operator.py`, with these liberties, all of them safe:
+
+- `max_tick` is the largest tick that ever reached the row's key when it was last touched. The operators one by one
+  leave out ticks that a value happens not to depend on (a contribution of 0, a value that was not the largest). Larger
+  is safe: a row is sent once more, and counts as settled a little later.
+- An invisible row that is reached is always touched, not only if it depends on a later tick than before.
+- A row that a condition rejected for good is `dead`: nothing that arrives later is looked at. Its tombstone stays as it
+  was when it died; a receiver whose horizon is at least its `max_tick` covers all that killed it, so it cannot show it.
+
+Several threads must not call one operator at once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from runtime.batch import Batch
+from runtime.kernels.dictionary import Dictionary
+from runtime.kernels.rows import Array, Integers, KernelRows
+from runtime.kernels.spec import InputColumn, KernelSpec, Meta, element
+from runtime.kernels.tier import Tier, tier_of
+from runtime.operators.errors import Overflow
+from runtime.operators.operator import Operator
+from runtime.plan import PlanError, Relation, ValueType
+from runtime.values import Value
+
+if TYPE_CHECKING:
+    from runtime.rows import Rows
+
+SMALL_BATCH = 8
+"""Up to so many rows are copied into the input arrays one by one, which is faster than making arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Every visible change of a batch, in order: the row's slot, whether it is still visible, and, by `column`, its
+    values at that moment."""
+
+    slots: Integers
+    visible: Array
+    recorded: tuple[Array, ...]
+    table: KernelRows
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def column(self, number: int) -> Array:
+        """A physical column of the relation, texts as codes. What was not recorded never changes while it is shown."""
+        recorded = self.table.spec.outputs[number].recorded
+        return self.table.raw(number, self.slots) if recorded is None else self.recorded[recorded]
+
+    def columns(self) -> tuple[list[Value], ...]:
+        """All columns as plain values."""
+        table = self.table
+        outputs = enumerate(table.spec.outputs)
+        return tuple(table.plain_values(self.column(number), output.type) for number, output in outputs)
+
+
+class KernelOperator(Operator):
+    """`table` is `rows` by its own type."""
+
+    def __init__(self, spec: KernelSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+        super().__init__(inputs, output)
+        if len(inputs) != len(spec.inputs) or output.width != len(spec.outputs):
+            raise PlanError(f"{output.name}: the kernel has other inputs or columns than the plan")
+        if not all(relation.is_event for relation in inputs):
+            raise PlanError(f"{output.name}: a kernel is fed by events only")
+        self.spec = spec
+        self.dictionary = Dictionary()
+        self.table = KernelRows(spec, self.dictionary)
+        self.rows = cast("Rows", self.table)  # the same interface
+        self._tier: Tier = tier_of(spec)
+        self._load_constants()
+        self._arguments: tuple[object, ...] = ()
+        self._generation = -1
+        self._is_native = False
+        self._recorded = tuple(f"change_{number}" for number in range(len(spec.recorded)))
+        self._dtypes = [[np.dtype(element(column.type)) for column in columns] for columns in spec.inputs]
+        self._buffers = [[np.zeros(SMALL_BATCH, dtype) for dtype in dtypes] for dtypes in self._dtypes]
+        self._buffer_views = [[buffer.data for buffer in buffers] for buffers in self._buffers]
+
+    def _load_constants(self) -> None:
+        integers = np.array([*self.spec.integers, 0], np.int64)
+        for position, text in self.spec.texts:
+            integers[position] = self.dictionary.code(text)
+        self.table.arrays["integers"] = integers
+        self.table.arrays["floats"] = np.array([*self.spec.floats, 0.0], np.float64)
+        self.table.generation += 1
+
+    @property
+    def is_native(self) -> bool:
+        return self._tier.native is not None
+
+    def wait_for_native(self, timeout_s: float) -> bool:
+        """Wait for the native tier: for measurements and tests; False if it did not come."""
+        return self._tier.wait(timeout_s)
+
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+        raise AssertionError("a kernel takes whole batches")
+
+    def take(self, edge: int, batch: Batch) -> list[int]:
+        """Apply one batch; the touched output slots, each once, in the order in which they were first touched."""
+        table, rows = self.table, len(batch)
+        meta = table.meta
+        if not rows:
+            meta[Meta.CHANGES] = 0
+            return []
+        table.reserve(rows)
+        native = self._tier.native
+        if table.generation != self._generation or (native is not None) != self._is_native:
+            self._bind(native is not None)
+        if native is None:
+            columns = self._plain_columns(edge, batch)
+            self.spec.functions[self.spec.loops[edge]](rows, self.in_floor, *columns, *self._arguments)
+        else:
+            native[self.spec.loops[edge]](
+                rows, self.in_floor, *self._native_columns(edge, batch, rows), *self._arguments
+            )
+        table.refresh()
+        if meta[Meta.FAILED]:
+            table.undo()
+            meta[Meta.CHANGES] = 0
+            raise self._failure(batch)
+        return table.touched_list()
+
+    def _bind(self, is_native: bool) -> None:
+        """The arrays as the tier wants them: plain Python is fastest, and exact, on memoryviews."""
+        arrays = [self.table.arrays[name] for name, _ in self.spec.arguments]
+        arrays.append(self.table.meta)
+        self._arguments = tuple(arrays) if is_native else tuple(array.data for array in arrays)
+        self._generation = self.table.generation
+        self._is_native = is_native
+
+    def _failure(self, batch: Batch) -> Overflow:
+        row = int(self.table.meta[Meta.FAILED_ROW])
+        reason = self.spec.reasons[int(self.table.meta[Meta.FAILED]) - 1]
+        values = tuple(column[row] for column in batch.columns)
+        return Overflow(self.relation.name, f"{reason} in row {row} of the batch, {values}")
+
+    # Input columns
+
+    def _plain_columns(self, edge: int, batch: Batch) -> list[Sequence[Value]]:
+        return [self._plain_column(column, batch.columns[column.number]) for column in self.spec.inputs[edge]]
+
+    def _plain_column(self, column: InputColumn, values: Any) -> Sequence[Value]:
+        if column.type is ValueType.TEXT:
+            return self.dictionary.encode(values)
+        if isinstance(values, np.ndarray):
+            return np.ascontiguousarray(values, element(column.type)).data
+        return values  # type: ignore[no-any-return]
+
+    def _native_columns(self, edge: int, batch: Batch, rows: int) -> list[Array]:
+        found: list[Array] = []
+        for number, (column, dtype) in enumerate(zip(self.spec.inputs[edge], self._dtypes[edge], strict=True)):
+            values: Any = batch.columns[column.number]
+            if column.type is ValueType.TEXT:
+                values = self.dictionary.encode(values)
+            if isinstance(values, np.ndarray):
+                found.append(np.ascontiguousarray(values, dtype))
+            elif rows > SMALL_BATCH:  # through `array`, which reads lists much faster than numpy
+                found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
+            else:
+                view = self._buffer_views[edge][number]
+                for i in range(rows):
+                    view[i] = values[i]
+                found.append(self._buffers[edge][number])
+        return found
+
+    # What happened in the batch just taken
+
+    def changes(self) -> Changes:
+        """Every change of the batch, in order; to be read before the next one is taken."""
+        table = self.table
+        count = int(table.meta[Meta.CHANGES])
+        slots: Integers = table.arrays["change_slot"][:count].copy()
+        recorded = tuple(table.arrays[name][:count].copy() for name in self._recorded)
+        return Changes(slots, table.arrays["change_visible"][:count].copy(), recorded, table)
+
+    # Tombstones and checkpoints
+
+    def forget(self, slot: int) -> None:
+        self.table.forget(slot)
+
+    def export(self) -> dict[str, object]:
+        return {"kernel": self.spec.digest, "rows": self.table.export()}
+
+    def restore(self, data: dict[str, object], bulk_horizon: int | None = None) -> None:
+        rows = data.get("rows")
+        if data.get("kernel") != self.spec.digest or not isinstance(rows, dict):
+            raise ValueError("the state is that of another kernel")
+        self.table.restore(rows, bulk_horizon)
+        self._load_constants()

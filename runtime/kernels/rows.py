@@ -1,0 +1,332 @@
+"""The table of a kernel: rows and state by slot, in flat arrays with spare capacity.
+
+Towards the protocol it is what `runtime/rows.py` is: slots, visibility, `max_tick`, the journal of touched rows. A slot
+stands for a key that some event had; it has state from then on, and it has a *row* once `present`: a key that was
+reached but cannot be seen yet has none, and one whose tombstone was forgotten has none any more. Slots are given in
+order of arrival and never reused.
+
+Kernels write into the arrays but never grow them: `reserve` makes room before each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.batch import Batch
+from runtime.kernels.dictionary import Dictionary
+from runtime.kernels.spec import KernelSpec, Meta, Where
+from runtime.plan import ValueType
+from runtime.protocol.coverage import NO_TICK
+from runtime.values import Key, Value
+
+Array = npt.NDArray[Any]  # whole numbers, floats or flags, as `KernelSpec.arguments` says
+Integers = npt.NDArray[np.int64]
+
+SLOTS_MIN = 256
+BATCH_MIN = 256
+JOURNAL_SLACK = 1_024
+"""The journal may hold this many entries beyond twice the number of slots before stale ones are squeezed out."""
+
+HASH_LOW = 0x4F1BBCDD
+HASH_HIGH = 0x42F0E1EB
+HALF = 0xFFFFFFFF
+
+
+def hashed(keys: Sequence[Integers]) -> Integers:
+    """The hash of each key; the generated probe loop computes the same. Products of 32 and 31 bits cannot overflow."""
+    mixed = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        mixed = mixed ^ key
+        mixed = (mixed & HALF) * HASH_LOW ^ (mixed >> 32 & HALF) * HASH_HIGH
+        mixed = mixed >> 20
+    return mixed
+
+
+class KernelRows:
+    """`arrays` by the names of `KernelSpec.arguments`. `visible` and `max_tick` are views of them, one entry a slot."""
+
+    def __init__(self, spec: KernelSpec, dictionary: Dictionary) -> None:
+        self.spec = spec
+        self.dictionary = dictionary
+        self.key_width = len(spec.keys)
+        self.meta = np.zeros(Meta.WIDTH, np.int64)
+        self.arrays: dict[str, Array] = {}
+        self.generation = 0  # changes whenever arrays were replaced
+        self.last_step_array = np.zeros(0, np.int64)
+        self._journal_steps = np.zeros(JOURNAL_SLACK, np.int64)
+        self._journal_slots = np.zeros(JOURNAL_SLACK, np.int64)
+        self._journal_count = 0
+        self._capacity = 0
+        self._batch_capacity = 0
+        self._shown = (-1, -1)
+        self._last_list: list[int] = []
+        self._last_touched = np.zeros(0, np.int64)
+        self._grow_slots(SLOTS_MIN)
+        self._grow_batch(BATCH_MIN)
+        self.refresh()
+
+    # Capacity
+
+    def reserve(self, rows: int) -> None:
+        """Room for a batch of so many rows, each with a new key."""
+        wanted = self.count + rows
+        if wanted > self._capacity:
+            self._grow_slots(max(2 * self._capacity, wanted))
+        if rows > self._batch_capacity:
+            self._grow_batch(max(2 * self._batch_capacity, rows))
+
+    def _grow_slots(self, capacity: int) -> None:
+        count = self.count
+        for (name, kind), initial in zip(self.spec.columns, self._initial_values(), strict=True):
+            grown = np.full(capacity, initial, np.dtype(kind))
+            if count:
+                grown[:count] = self.arrays[name][:count]
+            self.arrays[name] = grown
+        last_step = np.zeros(capacity, np.int64)
+        last_step[:count] = self.last_step_array[:count]
+        self.last_step_array = last_step
+        self.arrays["at"] = np.zeros(capacity, np.int64)
+        self._capacity = capacity
+        size = 1 << (2 * capacity - 1).bit_length()  # at most half full
+        self.arrays["table"] = np.full(size, -1, np.int64)
+        self._fill_table()
+        self.generation += 1
+
+    def _initial_values(self) -> list[int | float]:
+        ends = [0, 0, 0, NO_TICK, NO_TICK]  # present, visible, dead, reach_tick, max_tick
+        zeros = [0] * (self.key_width + self.spec.parts)
+        return [*zeros, *(column.initial for column in self.spec.state), *([0] * len(self.spec.computed)), *ends]
+
+    def _fill_table(self) -> None:
+        """Linear probing, in order of slots: what the kernel would have made of the same arrivals."""
+        count = self.count
+        if not count:
+            return
+        table = self.arrays["table"].data
+        mask = len(table) - 1
+        keys = [self.arrays[f"key_{number}"][:count] for number in range(self.key_width)]
+        for slot, probe in enumerate((hashed(keys) & mask).tolist()):
+            while table[probe] >= 0:
+                probe = (probe + 1) & mask
+            table[probe] = slot
+
+    def _grow_batch(self, rows: int) -> None:
+        changing = self.spec.changing
+        floats = sum(kind == "float64" for _, kind in changing)
+        widths = {"undo_integers": len(changing) - floats, "undo_floats": floats}
+        for name, kind in self.spec.arguments:
+            if name in ("reached", "is_touched", "touched") or name.startswith(("undo_", "change_")):
+                self.arrays[name] = np.zeros(rows * widths.get(name, 1), np.dtype(kind))
+        self._batch_capacity = rows
+        self.generation += 1
+
+    def refresh(self) -> None:
+        """Show the slots that a batch has added."""
+        count = self.count
+        if (count, self.generation) == self._shown:
+            return
+        self._shown = (count, self.generation)
+        self.visible = self.arrays["visible"][:count].view(np.bool_).data
+        self.max_tick = self.arrays["max_tick"][:count].data
+        self.last_step = self.last_step_array[:count].data
+
+    @property
+    def count(self) -> int:
+        """Slots in use."""
+        return int(self.meta[Meta.COUNT])
+
+    def touched_list(self) -> list[int]:
+        """The slots that the last batch touched. Marking just these is the usual case, so the array is kept as well."""
+        self._last_touched = self.arrays["touched"][: self.meta[Meta.TOUCHED]]
+        self._last_list = self._last_touched.tolist()
+        return self._last_list
+
+    # Undoing a batch that failed
+
+    def undo(self) -> None:
+        """Put back what every reached slot held before the batch. Keys that it brought stay, without any state."""
+        reached = int(self.meta[Meta.REACHED])
+        slots = self.arrays["reached"][:reached]
+        changing = self.spec.changing
+        whole = [name for name, kind in changing if kind != "float64"]
+        floats = [name for name, kind in changing if kind == "float64"]
+        for names, saved in ((whole, self.arrays["undo_integers"]), (floats, self.arrays["undo_floats"])):
+            width = len(names)
+            for number, name in enumerate(names):
+                self.arrays[name][slots] = saved[number : reached * width : width]
+
+    # Slots, as the protocol wants them
+
+    def __len__(self) -> int:
+        """Rows held, visible or not."""
+        return int(np.count_nonzero(self.arrays["present"][: self.count]))
+
+    @property
+    def index(self) -> dict[Key, int]:
+        """Every row's slot by key: for checks, not for hot paths."""
+        return {self.key_at(slot): slot for slot in self.slots()}
+
+    @property
+    def columns(self) -> tuple[list[Value], ...]:
+        """All columns by slot: for checks, not for hot paths."""
+        return self._decoded(np.arange(self.count))
+
+    def slot_of(self, key: Key) -> int:
+        """The row's slot, or -1."""
+        codes = [
+            self.dictionary.find(part) if kind is ValueType.TEXT else part
+            for part, kind in zip(key, self.spec.keys, strict=True)
+        ]
+        keys = [np.array([code], np.int64) for code in codes]
+        table = self.arrays["table"]
+        probe = int(hashed(keys)[0]) & (len(table) - 1)
+        while table[probe] >= 0:
+            slot = int(table[probe])
+            if all(self.arrays[f"key_{number}"][slot] == code for number, code in enumerate(codes)):
+                return slot if self.arrays["present"][slot] else -1
+            probe = (probe + 1) & (len(table) - 1)
+        return -1
+
+    def key_at(self, slot: int) -> Key:
+        return self.row_at(slot)[: self.key_width]
+
+    def row_at(self, slot: int) -> tuple[Value, ...]:
+        """All columns, key first: for tests, deliveries and stories."""
+        return tuple(column[0] for column in self._decoded(np.array([slot])))
+
+    def forget(self, slot: int) -> None:
+        """Drop a tombstone (rule T2 decides when). The key keeps its slot and its state."""
+        self.arrays["present"][slot] = 0
+        self.arrays["max_tick"][slot] = NO_TICK
+        self.last_step_array[slot] = 0
+
+    def mark(self, slots: Sequence[int], step: int) -> None:
+        """These rows were touched in this step, which is not lower than any before; each is named once."""
+        count, added = self._journal_count, len(slots)
+        if count + added > len(self._journal_steps):
+            self._squeeze_journal(added)
+            count = self._journal_count
+        if added <= 4:
+            for slot in slots:
+                self.last_step_array[slot] = step
+                self._journal_slots[count] = slot
+                self._journal_steps[count] = step
+                count += 1
+        else:
+            touched = self._last_touched if slots is self._last_list else np.array(slots, np.int64)
+            self.last_step_array[touched] = step
+            self._journal_slots[count : count + added] = touched
+            self._journal_steps[count : count + added] = step
+        self._journal_count += added
+
+    def touched_since(self, step: int) -> list[int]:
+        """Slots whose `last_step` is above `step`, in the order of their last touch."""
+        end = self._journal_count
+        first = int(np.searchsorted(self._journal_steps[:end], step, side="right"))
+        slots, steps = self._journal_slots[first:end], self._journal_steps[first:end]
+        found: list[int] = slots[self.last_step_array[slots] == steps].tolist()
+        return found
+
+    def _squeeze_journal(self, added: int) -> None:
+        """Drop stale entries; if that frees too little, make the journal longer."""
+        end = self._journal_count
+        slots, steps = self._journal_slots[:end], self._journal_steps[:end]
+        live = self.last_step_array[slots] == steps
+        slots, steps = slots[live], steps[live]
+        size = max(2 * self.count + JOURNAL_SLACK, 2 * (len(slots) + added))
+        self._journal_count = len(slots)
+        self._journal_slots = np.zeros(size, np.int64)
+        self._journal_steps = np.zeros(size, np.int64)
+        self._journal_slots[: len(slots)] = slots
+        self._journal_steps[: len(slots)] = steps
+
+    # Reading
+
+    def slots(self) -> list[int]:
+        """All rows, visible or not."""
+        return self._where(self.arrays["present"][: self.count] != 0)
+
+    def visible_slots(self) -> list[int]:
+        return self._where(self.arrays["visible"][: self.count] != 0)
+
+    def tombstones(self) -> list[int]:
+        """Slots of all invisible rows."""
+        count = self.count
+        return self._where((self.arrays["present"][:count] != 0) & (self.arrays["visible"][:count] == 0))
+
+    def above(self, tick: int) -> list[int]:
+        """Slots of all rows, visible or not, whose `max_tick` is above a tick."""
+        count = self.count
+        return self._where((self.arrays["present"][:count] != 0) & (self.arrays["max_tick"][:count] > tick))
+
+    @staticmethod
+    def _where(condition: npt.NDArray[np.bool_]) -> list[int]:
+        found: list[int] = np.flatnonzero(condition).tolist()
+        return found
+
+    def select(self, slots: Sequence[int]) -> Batch:
+        """Plain values, as generic operators and messages want them."""
+        wanted = np.array(slots, np.int64)
+        return Batch(
+            self._decoded(wanted),
+            self.arrays["max_tick"][wanted].tolist(),
+            self.arrays["visible"][wanted].view(np.bool_).tolist(),
+        )
+
+    def raw(self, number: int, slots: Integers) -> Array:
+        """One output column of some slots, texts as codes."""
+        column = self.spec.outputs[number]
+        name = {Where.KEY: "key", Where.STATE: "state", Where.COMPUTED: "computed"}[column.where]
+        return self.arrays[f"{name}_{column.number}"][slots]
+
+    def _decoded(self, slots: Integers) -> tuple[list[Value], ...]:
+        return tuple(
+            self.plain_values(self.raw(number, slots), column.type) for number, column in enumerate(self.spec.outputs)
+        )
+
+    def plain_values(self, values: Array, kind: ValueType) -> list[Value]:
+        """Python values of an array's elements."""
+        match kind:
+            case ValueType.TEXT:
+                return [*self.dictionary.decode(values.tolist())]
+            case ValueType.BOOL:
+                return [value != 0 for value in values.tolist()]
+            case _:
+                return [*values.tolist()]
+
+    # Checkpoints
+
+    def export(self) -> dict[str, object]:
+        """All slots with their state, as plain data."""
+        count = self.count
+        columns = {name: self.arrays[name][:count].tolist() for name, _ in self.spec.columns}
+        return {"columns": columns, "texts": list(self.dictionary.texts)}
+
+    def restore(self, data: dict[str, object], bulk_horizon: int | None) -> None:
+        """What `export` wrote, into a fresh table; raises ValueError if it cannot have written that."""
+        columns, texts = data.get("columns"), data.get("texts")
+        if not isinstance(columns, dict) or not isinstance(texts, list) or set(columns) != set(dict(self.spec.columns)):
+            raise ValueError("the state of a kernel has other columns")
+        counts = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
+        if len(counts) != 1 or -1 in counts:
+            raise ValueError("the columns of a kernel's state differ in length")
+        (count,) = counts
+        self.dictionary.replace(texts)
+        self.reserve(count)
+        self.meta[Meta.COUNT] = count
+        for name, kind in self.spec.columns:
+            self.arrays[name][:count] = np.array(columns[name], np.dtype(kind))
+        keys = list(zip(*(columns[f"key_{number}"] for number in range(self.key_width)), strict=True))
+        if len(set(keys)) != count:
+            raise ValueError("the state of a kernel repeats a key")
+        if bulk_horizon is not None:
+            self.arrays["reach_tick"][:count] = bulk_horizon
+            present = self.arrays["present"][:count] != 0
+            self.arrays["max_tick"][:count][present] = bulk_horizon
+        self._fill_table()
+        self.generation += 1
+        self.refresh()
