@@ -1,4 +1,5 @@
-"""What the aggregates of a group-by have in common; one file for each kind: totals, extremes, count_distinct.
+"""What the aggregates of a group-by have in common; one file for each kind: totals, extremes, count_distinct,
+witness.
 
 `group_by.py` tells each of them which input rows join and leave which groups: `prepare` and `evaluate` do whatever can
 fail, `commit` then changes the state. Arguments and filters are functions of all columns of an input row; a null
@@ -10,13 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from runtime.operators.row_operator import Row
 from runtime.plan import Column
 from runtime.values import Key, Value
 
 Function = Callable[..., Value]
-Prepared = list[tuple[Key, Value, int, int]]  # group, argument, +1 or -1, tick
+Prepared = list[tuple[Key, Any, int, int]]  # group, `part` of the row (its argument), +1 or -1, tick
 Result = dict[Key, tuple[tuple[Value, ...], int]]  # new values of a group, and the largest tick that changed them
 
 
@@ -54,8 +56,12 @@ class Aggregate(ABC):
             if where is None or where(*row):
                 value = 1 if argument is None else argument(*row)
                 if value is not None:
-                    counted.append((group, value, sign, tick))
+                    counted.append((group, self.part(row, value), sign, tick))
         return counted
+
+    def part(self, row: Row, value: Value) -> Any:  # noqa: ARG002
+        """What the aggregate needs of a row that counts: its argument."""
+        return value
 
     @abstractmethod
     def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:

@@ -1,4 +1,4 @@
-"""Count distinct: the size of a set of values for each group.
+"""Count, sum and average of different values: each value of a group counts once, however many rows have it.
 
 Of rows that never leave the set only grows: the number rises with first witnesses, and further ones are no news. If
 rows may leave, the relation is versioned and each value has the number of rows that support it.
@@ -9,10 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.operators.aggregate import Aggregate, AggregateSpec, Function, Prepared, Result, group_lists
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Flow, Function, Prepared, Result, group_lists
+from runtime.operators.totals import CountSpec
 from runtime.plan import Column
-from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
+
+
+@dataclass(frozen=True, slots=True)
+class OfDistinctSpec(AggregateSpec):
+    """A total of `totals.py` over different values."""
+
+    total: AggregateSpec
+
+    @property
+    def width(self) -> int:
+        return self.total.width
+
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+        total = self.total.build(relation, columns, rows_may_leave=rows_may_leave)
+        return OfDistinct(total, rows_may_leave=rows_may_leave)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,45 +37,57 @@ class CountDistinctSpec(AggregateSpec):
     argument: Function
     where: Function | None = None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
-        return CountDistinct(relation, self.argument, self.where, rows_may_leave=rows_may_leave)
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+        total = OfDistinctSpec(CountSpec(self.argument, self.where))
+        return total.build(relation, columns, rows_may_leave=rows_may_leave)
 
 
-class CountDistinct(Aggregate):
-    """Number of different values. Rows that may leave take their support with them."""
+class OfDistinct(Aggregate):
+    """Tells the total only of values that appear or vanish. Rows that may leave take their support with them."""
 
-    identity = (0,)
-
-    def __init__(self, relation: str, argument: Function, where: Function | None, *, rows_may_leave: bool) -> None:
-        super().__init__(relation, argument, where)
+    def __init__(self, total: Aggregate, *, rows_may_leave: bool) -> None:
+        self._total = total
+        self.identity = total.identity
         self._rows_may_leave = rows_may_leave
         self._support: dict[Key, dict[Value, int]] = {}
+        self._pending: dict[tuple[Key, Value], int] = {}
+        self._news: Prepared = []
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:  # noqa: ARG002
-        return {}
+    def prepare(self, flow: Flow) -> Prepared:
+        return self._total.prepare(flow)
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
-        ticks: dict[Key, int] = {}
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+        self._pending, self._news = {}, []
         for group, value, sign, tick in counted:
-            support = self._support.setdefault(group, {})
-            ticks.setdefault(group, NO_TICK)
-            if not self._rows_may_leave:
-                if sign > 0 and value not in support:  # further witnesses are no news
-                    support[value] = 1
-                    ticks[group] = max(tick, ticks[group])
-                continue
-            support[value] = support.get(value, 0) + sign
-            if not support[value]:
-                del support[value]
-            ticks[group] = max(tick, ticks[group])
-        for group, tick in ticks.items():
-            result[group] = ((len(self._support[group]),), tick)
-            if not self._support[group]:
-                del self._support[group]
-        return result
+            if sign < 0 and not self._rows_may_leave:
+                continue  # its successor, in the same batch, has the same value
+            at = (group, value)
+            old = self._pending.get(at, -1)
+            if old < 0:
+                old = self._support.get(group, {}).get(value, 0)
+            support = old + sign if self._rows_may_leave else 1
+            self._pending[at] = support
+            if bool(old) != bool(support):
+                self._news.append((group, value, sign, tick))
+        return self._total.evaluate(self._news, before)
+
+    def commit(self, counted: Prepared, result: Result) -> Result:  # noqa: ARG002
+        for (group, value), support in self._pending.items():
+            values = self._support.setdefault(group, {})
+            if support:
+                values[value] = support
+            else:
+                values.pop(value, None)
+                if not values:
+                    del self._support[group]
+        return self._total.commit(self._news, result)
 
     def export(self) -> object:
-        return [[list(group), list(support)] for group, support in self._support.items()]
+        values = [[list(group), list(support)] for group, support in self._support.items()]
+        return [values, self._total.export()]
 
     def restore(self, data: object) -> None:
-        self._support = {key: dict.fromkeys(values, 1) for key, values in group_lists(data)}
+        if not isinstance(data, list | tuple) or len(data) != 2:
+            raise ValueError("a total of different values has the values and the total")
+        self._support = {key: dict.fromkeys(values, 1) for key, values in group_lists(data[0])}
+        self._total.restore(data[1])

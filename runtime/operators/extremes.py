@@ -1,4 +1,4 @@
-"""Min and max.
+"""Min and max; any and all, which are the max and the min of conditions and start at false and true.
 
 Of rows that never leave and whose argument only moves that way: falls or rises, depends on the witness alone, merges
 without harm when repeated, and needs no state. Of other rows: versioned, and all values of the group are kept, because
@@ -47,14 +47,47 @@ class MaxSpec(AggregateSpec):
         return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=True)
 
 
+@dataclass(frozen=True, slots=True)
+class AnySpec(AggregateSpec):
+    """Is the argument true for some row? False for none."""
+
+    argument: Function
+    where: Function | None = None
+
+    @property
+    def is_extreme(self) -> bool:
+        return True
+
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+        made = ExtremeOfBag if rows_may_leave else Extreme
+        return made(relation, self.argument, self.where, largest=True, of_nothing=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AllSpec(AggregateSpec):
+    """Is the argument false for no row? True for none."""
+
+    argument: Function
+    where: Function | None = None
+
+    @property
+    def is_extreme(self) -> bool:
+        return True
+
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+        made = ExtremeOfBag if rows_may_leave else Extreme
+        return made(relation, self.argument, self.where, largest=False, of_nothing=True)
+
+
 class Extreme(Aggregate):
     """Min or max of rows that never leave and whose argument only moves that way: one comparison, no state."""
 
-    identity = (None,)
-
-    def __init__(self, relation: str, argument: Function, where: Function | None, *, largest: bool) -> None:
+    def __init__(
+        self, relation: str, argument: Function, where: Function | None, *, largest: bool, of_nothing: Value = None
+    ) -> None:
         super().__init__(relation, argument, where)
         self._largest = largest
+        self.identity = (of_nothing,)
 
     def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
         best: dict[Key, Value] = {}
@@ -66,7 +99,7 @@ class Extreme(Aggregate):
             if group not in best:
                 (best[group],) = before(group)
             old = best[group]
-            if old is None or (value > old if largest else value < old):  # type: ignore[operator]
+            if old is None or (value > old if largest else value < old):
                 best[group] = value
                 ticks[group] = tick
             elif value == old and group in ticks:
@@ -77,10 +110,11 @@ class Extreme(Aggregate):
 class ExtremeOfBag(Aggregate):
     """Min or max of rows that may leave: all values of the group, with the number of rows that have each."""
 
-    identity = (None,)
-
-    def __init__(self, relation: str, argument: Function, where: Function | None, *, largest: bool) -> None:
+    def __init__(
+        self, relation: str, argument: Function, where: Function | None, *, largest: bool, of_nothing: Value = None
+    ) -> None:
         super().__init__(relation, argument, where)
+        self.identity = (of_nothing,)
         self._last = -1 if largest else 0
         self._counts: dict[Key, dict[Value, int]] = {}
         self._sorted: dict[Key, list[Value]] = {}
@@ -95,14 +129,14 @@ class ExtremeOfBag(Aggregate):
             count = counts.get(value, 0) + sign
             counts[value] = count
             if sign > 0 and count == 1:
-                insort(order, value)  # type: ignore[type-var]
+                insort(order, value)
             elif count == 0:
                 del counts[value]
-                del order[bisect_left(order, value)]  # type: ignore[type-var]
+                del order[bisect_left(order, value)]
             result[group] = ((), tick)
         for group, (_, tick) in result.items():
             order = self._sorted[group]
-            result[group] = ((order[self._last] if order else None,), tick)
+            result[group] = ((order[self._last],) if order else self.identity, tick)
             if not order:
                 del self._sorted[group], self._counts[group]
         return result

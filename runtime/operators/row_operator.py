@@ -5,7 +5,7 @@
 - versioned relation: a reached row is touched, changed or not, and its max_tick only rises;
 - otherwise a row that is visible before and after with equal values is left alone, max_tick included: what it depended
   on still decides it. That holds because such rows appear, rise and vanish at most once. A `DOM` column whose order
-  key was dropped does not (a, b, a), so its rows are always touched;
+  key was dropped does not (a, b, a), so its rows are touched whenever they depend on another tick;
 - a row that stays invisible is touched if it now depends on a later tick: a receiver may have seen it visible at a
   coverage between the two that this incarnation skipped.
 
@@ -48,7 +48,7 @@ class RowOperator(Operator):
         elif self.relation.versioned:
             tick = max(tick, rows.max_tick[slot])
         elif visible == rows.visible[slot] and (
-            (visible and not self._always_touched) or (not visible and tick <= rows.max_tick[slot])
+            (not self._always_touched or tick == rows.max_tick[slot]) if visible else tick <= rows.max_tick[slot]
         ):
             columns = rows.columns[rows.key_width :]
             if all(column[slot] == value for column, value in zip(columns, values, strict=True)):

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from runtime.batch import Batch
 from runtime.operators.aggregate import AggregateSpec
-from runtime.operators.count_distinct import CountDistinctSpec
+from runtime.operators.count_distinct import CountDistinctSpec, OfDistinctSpec
 from runtime.operators.errors import NotFinite, Overflow
-from runtime.operators.extremes import MaxSpec, MinSpec
+from runtime.operators.extremes import AllSpec, AnySpec, MaxSpec, MinSpec
 from runtime.operators.group_by import GroupBySpec
 from runtime.operators.operator import Operator
 from runtime.operators.totals import AverageSpec, CountSpec, SignedSumSpec, SumSpec
+from runtime.operators.witness import WitnessSpec
 from runtime.plan import Column, PlanError, Relation, ValueType
-from tests.operators.histories import DOWN, EVENTS, FINAL, UP, VERSIONED, Row, Stage, View, relation
+from tests.operators.histories import DOM, DOWN, EVENTS, FINAL, UP, VERSIONED, Row, Stage, View, relation
 from tests.operators.inputs import (
     Maker,
     allowed,
@@ -52,6 +53,22 @@ def numbers(rows: Sequence[Row]) -> list[int]:
     return [row[3] for row in rows if row[3] != 4]
 
 
+def large(*row: Any) -> Any:
+    return None if row[3] == 4 else row[3] > 1
+
+
+def evens(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row[4] % 2 == 0]
+
+
+def first_of(values: list[int]) -> Row:
+    return (values[0] if values else None,)
+
+
+def by_w(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row[4], row[0]))
+
+
 # spec, column kinds over events, naive value of a list of whole rows
 AGGREGATES: dict[str, tuple[AggregateSpec, tuple, Callable[[list[Row]], Row]]] = {
     "sum": (SumSpec(v), (UP,), lambda rows: (sum(numbers(rows)),)),
@@ -71,8 +88,23 @@ AGGREGATES: dict[str, tuple[AggregateSpec, tuple, Callable[[list[Row]], Row]]] =
     "distinct even": (
         CountDistinctSpec(v, even),
         (UP,),
-        lambda rows: (len(set(numbers([r for r in rows if r[4] % 2 == 0]))),),
+        lambda rows: (len(set(numbers(evens(rows)))),),
     ),
+    "sum distinct": (OfDistinctSpec(SumSpec(v)), (UP,), lambda rows: (sum(set(numbers(rows))),)),
+    "average distinct": (
+        OfDistinctSpec(AverageSpec(v, even)),
+        (UP, UP),
+        lambda rows: (lambda found: (sum(found), len(found)))(set(numbers(evens(rows)))),
+    ),
+    "any": (AnySpec(large), (UP,), lambda rows: (any(n > 1 for n in numbers(rows)),)),
+    "all": (AllSpec(large, even), (DOWN,), lambda rows: (all(n > 1 for n in numbers(evens(rows))),)),
+    "first": (WitnessSpec(v, None, (0,)), (DOM,), lambda rows: first_of(numbers(sorted(rows)))),
+    "last even": (
+        WitnessSpec(v, even, (0,), last=True),
+        (DOM,),
+        lambda rows: first_of(numbers(sorted(evens(rows)))[::-1]),
+    ),
+    "first by w": (WitnessSpec(v, None, (4, 0)), (DOM,), lambda rows: first_of(numbers(by_w(rows)))),
 }
 
 
