@@ -1,0 +1,44 @@
+"""What every peer does at its ends: read its options, make the events, check the view, print one line of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+
+from bench.tickets_events import ITEMS, TicketEvents, View, generate
+
+
+@dataclass(frozen=True)
+class Task:
+    events: TicketEvents
+    batch: int
+    seconds: float
+    """Peers that can stop do so after about this time, at the end of a batch; the check is about what they took."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    peer: str
+    version: str
+    events: int
+    seconds: float
+    changes: int
+    batch: int
+    ok: bool
+
+
+def task(batch: int) -> Task:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--buys", type=int, required=True)
+    parser.add_argument("--items", type=int, default=ITEMS)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--batch", type=int, default=batch)
+    options = parser.parse_args()
+    return Task(generate(options.buys, options.items), options.batch, options.seconds)
+
+
+def finish(task: Task, peer: str, version: str, buys: int, seconds: float, changes: int, view: View) -> None:
+    """`changes` are those that buys caused: the first appearance of every item does not count."""
+    ok = view == task.events.available(buys)
+    print(json.dumps(asdict(Outcome(peer, version, buys, seconds, changes, task.batch, ok))))
