@@ -7,7 +7,6 @@ COMPARISON_TYPE = Code("MPL0302", Severity.ERROR, "these types cannot be compare
 CONDITION_TYPE = Code("MPL0303", Severity.ERROR, "a condition must be true or false")
 NULL_OPERAND = Code("MPL0304", Severity.ERROR, "`null` makes the whole expression null")
 NO_COMMON_TYPE = Code("MPL0305", Severity.ERROR, "values that must have one type have several")
-COLUMN_UNKNOWN = Code("MPL0306", Severity.ERROR, "no column of that name here")
 FUNCTION_UNKNOWN = Code("MPL0307", Severity.ERROR, "no function of that name")
 ARGUMENT_COUNT = Code("MPL0308", Severity.ERROR, "wrong number of arguments")
 ARGUMENT_TYPE = Code("MPL0309", Severity.ERROR, "an argument has the wrong type")
@@ -37,7 +36,6 @@ CODES: tuple[Code, ...] = (
     CONDITION_TYPE,
     NULL_OPERAND,
     NO_COMMON_TYPE,
-    COLUMN_UNKNOWN,
     FUNCTION_UNKNOWN,
     ARGUMENT_COUNT,
     ARGUMENT_TYPE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mpl import nodes
 from mpl.codes import types as codes
+from mpl.codes.names import UNKNOWN_COLUMN
 from mpl.diagnostic import Diagnostics, Note
 from mpl.expressions.arithmetic import check_arithmetic, check_negation
 from mpl.expressions.build import apply, constant, error, is_error
@@ -212,7 +213,7 @@ class _Checker:
             return f"the columns are {', '.join(f'`{name}`' for name in names[:8])}{', ...' if len(names) > 8 else ''}"
 
         self.diagnostics.report(
-            codes.COLUMN_UNKNOWN, node.span, f"there is no column `{node.column.text}` here", "not found", help=remedy
+            UNKNOWN_COLUMN, node.span, f"there is no column `{node.column.text}` here", "not found", help=remedy
         )
 
     def _compare(self, node: nodes.Compare) -> Expr:

@@ -143,8 +143,8 @@ def test_a_subscription_to_a_relation_of_its_own_declares_a_view() -> None:
         ("subscribe s to S durable durable;", ["MPL0205"]),
         ("subscribe s to S at nowhere;", ["MPL0601"]),
         ("subscribe S to (from S |> where x > 1);", ["MPL0203"]),
-        ("subscribe s to (from S |> where y > 1);", ["MPL0306"]),
-        ("view V = from S |> where y > 1; subscribe s to V;", ["MPL0306"]),
+        ("subscribe s to (from S |> where y > 1);", ["MPL0202"]),
+        ("view V = from S |> where y > 1; subscribe s to V;", ["MPL0202"]),
     ],
 )
 def test_subscription_refused(statements: str, expected: list[str]) -> None:

@@ -158,7 +158,7 @@ def test_the_name_of_a_relation_is_its_alias() -> None:
 
 
 def test_an_alias_hides_the_name_of_the_relation() -> None:
-    assert errors(f"{TWO} view V = from A as a |> where A.x > 1;") == ["MPL0306"]
+    assert errors(f"{TWO} view V = from A as a |> where A.x > 1;") == ["MPL0202"]
 
 
 def test_a_dotted_name_survives_in_a_view() -> None:
@@ -172,7 +172,7 @@ def test_a_using_column_is_reached_by_either_alias() -> None:
 
 def test_a_new_alias_reaches_all_columns_of_a_pipeline() -> None:
     assert names("from (from A as a |> project y) as inner |> where inner.y > 0") == "y int, ~tick"
-    assert errors(f"{TWO} view V = from (from A as a |> project y) as i |> where a.y > 0;") == ["MPL0306"]
+    assert errors(f"{TWO} view V = from (from A as a |> project y) as i |> where a.y > 0;") == ["MPL0202"]
 
 
 def test_a_pipeline_in_parentheses_without_an_alias_keeps_its_own() -> None:
@@ -189,7 +189,7 @@ def test_self_joins_need_an_alias() -> None:
 
 
 def test_all_definitions_of_an_extend_see_only_what_came_before() -> None:
-    assert errors(f"{TWO} view V = from A |> extend p := x + 1, q := p + 1;") == ["MPL0306"]
+    assert errors(f"{TWO} view V = from A |> extend p := x + 1, q := p + 1;") == ["MPL0202"]
     assert names("from A |> extend p := x + 1 |> extend q := p + 1 |> project q") == "q int, ~tick"
 
 
@@ -228,12 +228,12 @@ def test_default_values_are_converted() -> None:
 
 def test_a_broken_view_silences_its_readers() -> None:
     program = "stream S (a int); view V = from S |> where nobody > 1; view W = from V |> where what = 2;"
-    assert codes(program + " subscribe s to W;") == ["MPL0306"]
+    assert codes(program + " subscribe s to W;") == ["MPL0202"]
 
 
 def test_a_broken_operator_silences_the_rest_of_its_pipeline_but_not_other_sources() -> None:
     program = "stream S (a int); view V = from S |> where nobody > 1 |> project gone |> join Missing using a;"
-    assert codes(program) == ["MPL0306", "MPL0201"]
+    assert codes(program) == ["MPL0202", "MPL0201"]
 
 
 def test_independent_errors_are_all_reported_in_source_order() -> None:
