@@ -52,8 +52,9 @@ class Batch:
 
     def take(self, indices: Sequence[int]) -> Batch:
         """The rows at these positions, in this order."""
+        columns = (column if isinstance(column, list) else list(column) for column in self.columns)
         return Batch(
-            tuple([column[i] for i in indices] for column in self.columns),
+            tuple([column[i] for i in indices] for column in columns),
             [self.max_ticks[i] for i in indices],
             [self.visible[i] for i in indices],
             None if self.lineages is None else [self.lineages[i] for i in indices],

@@ -131,6 +131,7 @@ class Tuning:
     reserve_us: int = 1_000_000  # ... and reserves so much ahead with one durable write
     checkpoint_us: int = 0  # a soft checkpoint this often if anything changed; 0 = only when CheckpointDue arrives
     quench_keys: bool = True
+    trusts_peers: bool = False  # all peers are of this process: the shape of what they send is not checked
     message_rows_max: int = 4_096  # larger messages travel in parts (state) or as several messages (events)
     answer_rows_max: int = 65_536  # an event answer stops there; the receiver asks again for the rest
     held_messages_max: int = 64  # state messages that arrived too early; at the bound the newest is dropped

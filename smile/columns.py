@@ -25,6 +25,7 @@ from mpl.types import (
     Type,
     Value,
 )
+from runtime.columns import numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem
 from smile.values import Cell, Refused
 
@@ -120,7 +121,7 @@ def _from_polars(series: Any) -> Column:
 # --- from the user's values to canonical ones -------------------------------------------------------------------------
 
 
-def encode_column(cell: Cell, values: Column) -> tuple[list[Value], list[Problem]]:
+def encode_column(cell: Cell, values: Column) -> tuple[Sequence[Value], list[Problem]]:
     """Canonical values, and what was wrong: at most ten problems, and then the values are of no use."""
     fast = _encode_array(cell, values) if isinstance(values, np.ndarray) else _encode_list(cell, values)
     if fast is not None:
@@ -140,7 +141,7 @@ def encode_column(cell: Cell, values: Column) -> tuple[list[Value], list[Problem
 _UNIT_US = {"ns": (1, 1_000), "us": (1, 1), "ms": (1_000, 1), "s": (1_000_000, 1), "m": (60_000_000, 1)}
 
 
-def _encode_array(cell: Cell, values: Any) -> list[Value] | None:
+def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
     """The canonical column of an array of numbers; None if it has to be looked at value by value."""
     type_ = cell.column.type
     match type_, values.dtype.kind:
@@ -162,10 +163,15 @@ def _encode_array(cell: Cell, values: Any) -> list[Value] | None:
             return list(values.tolist())
         case _:
             return None
-    return scaled.tolist() if _is_within(cell, scaled) else None
+    return _kept(scaled) if _is_within(cell, scaled) else None
 
 
-def _encode_moments(cell: Cell, values: Any) -> list[Value] | None:
+def _kept(scaled: Any) -> Sequence[Value]:
+    """The same values as a column of the engine; a copy, because the user's array may change later."""
+    return numbers(np.array(scaled, np.float64 if scaled.dtype.kind == "f" else np.int64))
+
+
+def _encode_moments(cell: Cell, values: Any) -> Sequence[Value] | None:
     unit, count = np.datetime_data(values.dtype)
     if np.isnat(values).any() or unit not in _UNIT_US or count != 1:
         listed = values.astype(f"{values.dtype.kind}8[us]").tolist()
@@ -177,7 +183,7 @@ def _encode_moments(cell: Cell, values: Any) -> list[Value] | None:
             return None
         raw = raw // per
     scaled = raw * times
-    return scaled.tolist() if _is_within(cell, scaled) else None
+    return _kept(scaled) if _is_within(cell, scaled) else None
 
 
 def _encode_list(cell: Cell, values: Column) -> list[Value] | None:

@@ -17,7 +17,7 @@ from smile.columns import NotColumns, columns_of, encode_column
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
 from smile.values import Cell, Refused, decode
 
-Columns = tuple[list[Value], ...]
+Columns = tuple[Sequence[Value], ...]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class StreamInput:
         self._check_history(columns, single=False)
         return columns, count
 
-    def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> list[Value]:
+    def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> Sequence[Value]:
         if cell.name not in given:
             if not cell.column.nullable:
                 raise self._error([Problem(None, None, f"the rows: column `{cell.name}` is missing")])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -146,7 +146,7 @@ class System:
             self._recover(given)
         return given
 
-    def _publish(self, given: StreamInput, columns: tuple[list[Any], ...]) -> tuple[int, ...]:
+    def _publish(self, given: StreamInput, columns: tuple[Sequence[Any], ...]) -> tuple[int, ...]:
         try:
             ticks = self._engine.publish(given.name, columns)
         except PublishRefused as refused:

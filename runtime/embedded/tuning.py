@@ -8,6 +8,7 @@ BATCH_ROWS_MAX = 16_000_000
 """Rows of one publish, and of one message: it is in memory already, so cutting it up would only cost time."""
 
 EMBEDDED = Tuning(
+    trusts_peers=True,
     message_rows_max=BATCH_ROWS_MAX,
     publish_rows_max=BATCH_ROWS_MAX,
     assembly_rows_max=BATCH_ROWS_MAX,

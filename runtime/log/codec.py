@@ -14,6 +14,7 @@ from typing import Any
 import msgpack
 
 from runtime.batch import Batch
+from runtime.columns import Numbers
 from runtime.values import Value
 
 VERSION = 1
@@ -70,6 +71,9 @@ def _unpack_ticks(packed: Any) -> list[Any]:
 
 
 def _pack(values: Sequence[Value]) -> list[object]:
+    if isinstance(values, Numbers):
+        kind = "q" if values.dtype.kind == "i" else "d"
+        return [kind, values.astype(f"<{values.dtype.kind}8", copy=False).tobytes()]
     kinds = set(map(type, values))
     if kinds == {int}:
         return ["q", _bytes_of(array("q", values))]

@@ -7,6 +7,8 @@ tick without an event is silence only if the component's coverage says so.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from itertools import islice
+from operator import ge
 
 from runtime.batch import Batch
 from runtime.protocol.coverage import LineageCoverage
@@ -29,12 +31,24 @@ class HeldEvents:
     def add(self, batch: Batch) -> None:
         """Events of ticks that are not here yet, in any order; appending at the end is the cheap case."""
         assert batch.lineages is not None
+        if len(set(batch.lineages)) == 1 and self._extend(batch.lineages[0], batch):
+            return
         for i, (tick, lineage) in enumerate(zip(batch.max_ticks, batch.lineages, strict=True)):
             ticks, columns = self.ticks[lineage], self.columns[lineage]
             at = len(ticks) if not ticks or tick > ticks[-1] else bisect_left(ticks, tick)
             ticks.insert(at, tick)
             for column, values in zip(columns, batch.columns, strict=True):
                 column.insert(at, values[i])
+
+    def _extend(self, lineage: int, batch: Batch) -> bool:
+        """The usual case: events of one stream in the order of their ticks, all after those that are here."""
+        ticks, new = self.ticks[lineage], batch.max_ticks
+        if (ticks and new[0] <= ticks[-1]) or any(map(ge, new, islice(new, 1, None))):
+            return False
+        ticks.extend(new)
+        for column, values in zip(self.columns[lineage], batch.columns, strict=True):
+            column.extend(values)
+        return True
 
     def select(self, cover: LineageCoverage) -> Batch:
         """All held events in these ticks."""
