@@ -1,0 +1,212 @@
+"""Goal: the kernel's table answers the protocol's questions, and a batch is applied wholly or not at all."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from runtime.batch import Batch
+from runtime.kernels import rows as kernel_rows
+from runtime.kernels.operator import KernelOperator
+from runtime.operators.errors import Overflow
+from runtime.protocol.coverage import NO_TICK
+from tests.kernels.stars import STREAMS, Events, case, fused
+
+SOLD = "view V = from Buys |> aggregate total := sum(qty) group by item;"
+
+
+def sell(tick: int, item: int, qty: int) -> Batch:
+    return Batch.events([tick], [[item], [150], [qty], ["seat"], [0.5], [True]])
+
+
+def buy(*rows: tuple[int, int, int]) -> Batch:
+    """(tick, item, quantity) each."""
+    ticks, items, quantities = (list(column) for column in zip(*rows, strict=True))
+    width = len(rows)
+    return Batch.events(ticks, [items, quantities, [0] * width, ["a"] * width, [0.0] * width])
+
+
+def wide_batch(operator: KernelOperator, edge: int, batch: Batch) -> Batch:
+    """Only the columns that the plan kept of the stream are there."""
+    return Batch(batch.columns[: operator.input_relations[edge].width], batch.max_ticks, batch.visible, batch.lineages)
+
+
+def tickets() -> KernelOperator:
+    return case("tickets").kernel()
+
+
+def take(operator: KernelOperator, edge: int, batch: Batch) -> list[int]:
+    return operator.take(edge, wide_batch(operator, edge, batch))
+
+
+def test_a_row_appears_changes_and_dies() -> None:
+    kernel = tickets()
+    assert take(kernel, 1, buy((4, 7, 2))) == []  # nobody offers it yet, so there is no row
+    assert len(kernel.rows) == 0
+    assert kernel.rows.slot_of((7,)) == -1
+    (slot,) = take(kernel, 0, sell(8, 7, 5))
+    assert kernel.rows.row_at(slot)[:4] == (7, 150, 5, 2)
+    assert kernel.rows.max_tick[slot] == 8
+    assert take(kernel, 2, buy((6, 7, 1))) == [slot]
+    assert kernel.rows.max_tick[slot] == 8  # the tick arrived late
+    assert take(kernel, 1, buy((12, 7, 0))) == []  # nothing changed
+    assert kernel.rows.max_tick[slot] == 8
+    assert take(kernel, 1, buy((16, 7, 2))) == [slot]
+    assert kernel.rows.tombstones() == [slot]
+    assert take(kernel, 1, buy((20, 7, 2))) == []  # rejected for good
+    assert kernel.rows.max_tick[slot] == 16
+
+
+def test_every_change_of_a_batch_is_listed() -> None:
+    kernel = tickets()
+    take(kernel, 0, sell(4, 7, 5))
+    assert take(kernel, 1, buy((8, 7, 2), (12, 9, 1), (16, 7, 1), (20, 7, 0), (24, 7, 4), (28, 7, 1))) == [0]
+    changes = kernel.changes()
+    assert changes.slots.tolist() == [0, 0, 0]
+    assert changes.visible.tolist() == [1, 1, 0]
+    columns = changes.columns()
+    assert columns[0] == [7, 7, 7]
+    assert columns[2] == [5, 5, 5]
+    assert columns[3] == [2, 3, 7]
+
+
+def test_a_forgotten_tombstone_leaves_the_state() -> None:
+    star = fused(
+        "stream S (item int, change int);"
+        "view N = from S |> aggregate n := count(), d := sum(change) group by item; view V = from N |> where d > 0;"
+    )
+    kernel = star.kernel()
+
+    def change(tick: int, by: int) -> list[int]:
+        return kernel.take(0, Batch.events([tick], [[5], [by]]))
+
+    (slot,) = change(4, 2)
+    assert kernel.rows.visible[slot]
+    assert change(8, -3) == [slot]
+    assert kernel.rows.tombstones() == [slot]
+    kernel.forget(slot)
+    assert len(kernel.rows) == 0
+    assert kernel.rows.max_tick[slot] == NO_TICK
+    assert kernel.rows.tombstones() == []
+    assert kernel.rows.above(0) == []
+    assert change(12, 0) == [slot]  # reached again: its tombstone is back
+    assert kernel.rows.tombstones() == [slot]
+    assert change(16, 5) == [slot]
+    assert kernel.rows.row_at(slot)[:2] == (5, 4), "the count survived"
+
+
+def test_overflow_names_view_and_row_and_applies_nothing() -> None:
+    stream = "stream S (item int, up int);"
+    star = fused(stream + "view V = from S |> aggregate total := sum(up), n := count() group by item;")
+    kernel = star.kernel()
+    kernel.take(0, Batch.events([1, 2], [[1, 2], [2**62, 5]]))
+    before = kernel.export()
+    with pytest.raises(Overflow) as failure:
+        kernel.take(0, Batch.events([3, 4, 5], [[2, 1, 3], [1, 2**62, 1]]))
+    assert failure.value.relation == "V"
+    assert "row 1" in failure.value.what
+    assert str(2**62) in failure.value.what
+    assert len(kernel.changes()) == 0
+    kernel.take(0, Batch.events([6], [[2], [1]]))
+    kernel.take(0, Batch.events([7], [[2], [-1]]))
+    rows = before["rows"]
+    assert isinstance(rows, dict)
+    assert kernel.rows.row_at(kernel.rows.slot_of((1,)))[1:3] == (2**62, 0)
+    assert kernel.rows.slot_of((3,)) == -1
+
+
+def test_growth_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_rows, "SLOTS_MIN", 2)
+    monkeypatch.setattr(kernel_rows, "BATCH_MIN", 1)
+    kernel = fused(STREAMS + SOLD).kernel()
+    rng = Random(5)
+    totals: dict[int, int] = {}
+    for step in range(1, 200):
+        rows = [
+            (step * 100 + i, rng.randint(-(2**63), 2**63 - 1), rng.randint(0, 9)) for i in range(rng.randint(1, 40))
+        ]
+        again = rng.sample(sorted(totals), min(3, len(totals)))
+        rows += [(step * 100 + 50 + i, item, 1) for i, item in enumerate(again)]
+        touched = take(kernel, step % 2, buy(*rows))
+        for _, item, quantity in rows:
+            totals[item] = totals.get(item, 0) + quantity
+        kernel.rows.mark(touched, step)
+    assert {row[0]: row[1] for row in zip(*kernel.rows.columns, strict=True)} == totals
+    assert all(kernel.rows.slot_of((item,)) >= 0 for item in totals)
+    assert kernel.rows.slot_of((1,)) == -1
+
+
+def test_the_journal_finds_what_was_touched_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_rows, "JOURNAL_SLACK", 8)
+    kernel = fused(STREAMS + SOLD).kernel()
+    rng = Random(6)
+    last: dict[int, int] = {}
+    for step in range(1, 300):
+        items = rng.sample(range(60), rng.randint(1, 9))
+        touched = take(kernel, 0, buy(*((step * 16 + i, item, 1) for i, item in enumerate(items))))
+        kernel.rows.mark(touched, step)
+        last.update(dict.fromkeys(items, step))
+        since = rng.randint(0, step)
+        found = kernel.rows.touched_since(since)
+        assert sorted(kernel.rows.key_at(slot)[0] for slot in found) == sorted(  # type: ignore[type-var]
+            item for item, at in last.items() if at > since
+        )
+        steps = [kernel.rows.last_step[slot] for slot in found]
+        assert steps == sorted(steps)
+
+
+def test_a_checkpoint_goes_on_where_it_was() -> None:
+    for name in ("tickets", "two columns", "totals"):
+        star = case(name)
+        first, second = star.kernel(), star.kernel()
+        for number, (edge, batch) in enumerate(Events(star, 11).batches(30, 6)):
+            first.take(edge, batch)
+            second.take(edge, batch)
+            if number == 15:
+                restored = star.kernel()
+                restored.restore(second.export())
+                assert restored.export() == second.export()
+                second = restored
+        assert first.export() == second.export()
+        assert first.rows.slots() == second.rows.slots()
+
+
+def test_a_bulk_install_dates_every_row() -> None:
+    kernel = tickets()
+    take(kernel, 0, sell(4, 7, 5))
+    take(kernel, 1, buy((8, 7, 1), (12, 8, 1)))
+    installed = tickets()
+    installed.restore(kernel.export(), bulk_horizon=100)
+    assert installed.rows.max_tick[0] == 100
+    assert installed.rows.above(99) == [0]
+    take(installed, 1, buy((120, 7, 1)))
+    assert installed.rows.max_tick[0] == 120
+    take(installed, 0, sell(124, 8, 3))
+    assert installed.rows.row_at(1)[3] == 1, "what was sold before the offer came"
+
+
+def test_state_of_another_kernel_is_refused() -> None:
+    kernel = tickets()
+    with pytest.raises(ValueError, match="another kernel"):
+        kernel.restore(case("totals").kernel().export())
+    exported = kernel.export()
+    rows = exported["rows"]
+    assert isinstance(rows, dict)
+    del rows["columns"]["key_0"]
+    with pytest.raises(ValueError, match="other columns"):
+        tickets().restore(exported)
+
+
+def test_columns_may_be_numpy_arrays() -> None:
+    kernel, other = tickets(), tickets()
+    for edge, batch in Events(case("tickets"), 2).batches(12, 20):
+        arrays = tuple(
+            np.array(column, object if any(isinstance(value, str) for value in column) else None)
+            for column in batch.columns
+        )
+        kernel.take(edge, Batch(arrays, batch.max_ticks, batch.visible, batch.lineages))  # type: ignore[arg-type]
+        other.take(edge, batch)
+    assert kernel.export() == other.export()
+    assert kernel.table.count > 5
