@@ -11,18 +11,18 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mpl.builders.parts import Refused
 from mpl.codes.syntax import EMPTY_STATEMENT, MISSING_SEMICOLON
 from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
-from mpl.expected import STATEMENT_WORDS
-from mpl.lexical_errors import check_characters
-from mpl.lexing import tokenize
-from mpl.limits import Chunk, Counters, check_depth, check_text, chunks
 from mpl.nodes import Program, Statement, StreamDecl, TableDecl
 from mpl.source import Source, Span
-from mpl.syntax_errors import add, explain
-from mpl.tables import Failure, tables
-from mpl.tokens import END, Token
+from mpl.syntax.builders.parts import Refused
+from mpl.syntax.errors import add, explain
+from mpl.syntax.expected import STATEMENT_WORDS
+from mpl.syntax.lexical_errors import check_characters
+from mpl.syntax.lexing import tokenize
+from mpl.syntax.limits import Chunk, Counters, check_depth, check_text, chunks
+from mpl.syntax.tables import Failure, tables
+from mpl.syntax.tokens import END, Token
 
 DECLARING_WORDS = frozenset(("stream", "table", "view", "subscribe", "function", "broker"))
 

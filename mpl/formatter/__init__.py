@@ -11,12 +11,12 @@ from mpl.diagnostic import Diagnostics, MplError
 from mpl.formatter.comments import attach, fit
 from mpl.formatter.layout import layout, words_of
 from mpl.formatter.statements import statement
-from mpl.lexing import comments, tokenize
 from mpl.nodes import Statement
 from mpl.parser import parse
 from mpl.source import Source, Span
-from mpl.tables import tables
-from mpl.tokens import END, Token
+from mpl.syntax.lexing import comments, tokenize
+from mpl.syntax.tables import tables
+from mpl.syntax.tokens import END, Token
 
 __all__ = ["format_source"]
 

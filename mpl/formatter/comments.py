@@ -12,8 +12,8 @@ from functools import cache
 
 from mpl.formatter.layout import Word
 from mpl.source import Span
-from mpl.tables import Tables
-from mpl.tokens import NAME, RESERVED, Token
+from mpl.syntax.tables import Tables
+from mpl.syntax.tokens import NAME, RESERVED, Token
 
 DROPPED = frozenset(("(", ")", "asc"))
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from mpl.diagnostic import Diagnostics, MplError
 from mpl.formatter import format_source
 from mpl.formatter.layout import WIDTH
-from mpl.lexing import tokenize
 from mpl.nodes import Program
 from mpl.parser import parse
 from mpl.source import Source
-from mpl.tables import tables
-from mpl.tokens import END, NAME, Token
+from mpl.syntax.lexing import tokenize
+from mpl.syntax.tables import tables
+from mpl.syntax.tokens import END, NAME, Token
 from tests.mpl.constructs import EVERY_CONSTRUCT
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*/*.mpl"))

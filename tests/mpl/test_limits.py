@@ -11,14 +11,14 @@ from time import process_time
 
 import pytest
 
-from mpl import limits
 from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
 from mpl.formatter import format_source
 from mpl.nodes import Program
 from mpl.parser import parse
 from mpl.render import render_all
 from mpl.source import Source
-from mpl.tables import tables
+from mpl.syntax import limits
+from mpl.syntax.tables import tables
 
 MIB = limits.TEXT_BYTES_MAX
 

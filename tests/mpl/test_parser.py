@@ -14,8 +14,8 @@ from mpl.diagnostic import Diagnostics
 from mpl.nodes import Node
 from mpl.parser import parse
 from mpl.source import Source
-from mpl.tables import tables
-from mpl.tokens import RESERVED
+from mpl.syntax.tables import tables
+from mpl.syntax.tokens import RESERVED
 from tests.mpl.constructs import EVERY_CONSTRUCT
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -71,8 +71,9 @@ def shape(node: Any) -> Any:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.mpl")), ids=lambda path: path.stem)
 def test_examples_parse(path: Path) -> None:
-    statements = parsed(path.read_text(encoding="utf-8"))
-    assert len(statements) > 10
+    text = path.read_text(encoding="utf-8")
+    code = "\n".join(line.partition("--")[0] for line in text.splitlines())
+    assert len(parsed(text)) == code.count(";")
 
 
 def test_every_construct_becomes_nodes() -> None:
@@ -430,7 +431,7 @@ def test_places_lie_within_their_parents(path: Path) -> None:
         return 1 + sum(check(part, node.span.start, node.span.end) for part in inner)
 
     text = path.read_text(encoding="utf-8")
-    assert check(parsed(text), 0, len(text)) > 100
+    assert check(parsed(text), 0, len(text)) > 20
 
 
 def test_nodes_compare_without_places() -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from mpl.codes.syntax import CODES
 from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostic, Diagnostics
-from mpl.lexing import tokenize
 from mpl.parser import parse
 from mpl.source import Source
-from mpl.tables import tables
+from mpl.syntax.lexing import tokenize
+from mpl.syntax.tables import tables
 from tests.mpl.constructs import EVERY_CONSTRUCT
 
 

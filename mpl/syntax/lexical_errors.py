@@ -24,7 +24,7 @@ from mpl.codes.syntax import (
 from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
 from mpl.nodes import DURATION_UNITS
 from mpl.source import Source, Span
-from mpl.tokens import BAD, NAME, Token
+from mpl.syntax.tokens import BAD, NAME, Token
 
 INT_MAX = 2**63 - 1
 DECIMAL_DIGITS_MAX = 38

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mpl.builders import expressions, relations, statements
+from mpl.syntax.builders import expressions, relations, statements
 
 
 class Builders:

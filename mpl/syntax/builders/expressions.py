@@ -7,8 +7,6 @@ from decimal import Decimal
 from typing import Any
 from typing import cast as typed
 
-from mpl.builders.parts import Phrase, Refused, cover, every_second
-from mpl.limits import TERMS_MAX, terms_error
 from mpl.nodes import (
     Arithmetic,
     Between,
@@ -36,7 +34,9 @@ from mpl.nodes import (
     TimeLiteral,
     TypeNode,
 )
-from mpl.tokens import Token
+from mpl.syntax.builders.parts import Phrase, Refused, cover, every_second
+from mpl.syntax.limits import TERMS_MAX, terms_error
+from mpl.syntax.tokens import Token
 
 # --- names -----------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, cast
 
-from mpl.builders.expressions import quoted
-from mpl.builders.parts import Phrase, cover, every_second
 from mpl.nodes import (
     AtOption,
     BrokerDecl,
@@ -49,7 +47,9 @@ from mpl.nodes import (
     ViewDecl,
     WithinOption,
 )
-from mpl.tokens import Token
+from mpl.syntax.builders.expressions import quoted
+from mpl.syntax.builders.parts import Phrase, cover, every_second
+from mpl.syntax.tokens import Token
 
 # --- streams and tables ----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from mpl.builders.parts import Phrase, Refused, cover, every_second
 from mpl.codes.syntax import NOT_AN_AGGREGATE
 from mpl.diagnostic import Diagnostic
 from mpl.nodes import (
@@ -37,7 +36,8 @@ from mpl.nodes import (
     Where,
     Window,
 )
-from mpl.tokens import Token
+from mpl.syntax.builders.parts import Phrase, Refused, cover, every_second
+from mpl.syntax.tokens import Token
 
 AGGREGATES = ("sum", "count", "min", "max", "avg", "first", "last", "any", "all")
 

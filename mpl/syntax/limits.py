@@ -29,7 +29,7 @@ from mpl.nodes import (
     Relation,
 )
 from mpl.source import Source, Span
-from mpl.tokens import END, NAME, Token
+from mpl.syntax.tokens import END, NAME, Token
 
 TEXT_BYTES_MAX = 1024 * 1024
 NESTING_MAX = 64

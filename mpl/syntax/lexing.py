@@ -2,7 +2,7 @@
 
 The terminals of `grammar.lark` say what a token is; this module finds them, because lark's own lexer stops at the
 first error and is too slow for long programs. Called by `mpl/parser.py`, and by the formatter for comments. What is no
-token is given to `mpl/lexical_errors.py`, which reports it and says what to go on with.
+token is given to `mpl/syntax/lexical_errors.py`, which reports it and says what to go on with.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sys import intern
 from lark.lexer import PatternStr, TerminalDef
 
 from mpl.diagnostic import DIAGNOSTICS_MAX, Diagnostics
-from mpl.lexical_errors import check_number, recover
-from mpl.limits import NAME_CHARACTERS_MAX, check_name
 from mpl.source import Source, Span
-from mpl.tokens import END, NAME, Token
+from mpl.syntax.lexical_errors import check_number, recover
+from mpl.syntax.limits import NAME_CHARACTERS_MAX, check_name
+from mpl.syntax.tokens import END, NAME, Token
 
 SAFE_DIGITS = 18
 """A whole number of so many digits always fits in 64 bits."""

@@ -18,11 +18,11 @@ from lark import Lark
 from lark.grammar import Rule
 from lark.parse_tree_builder import ExpandSingleChild
 
-from mpl.builders import Builders
-from mpl.builders.expressions import name
-from mpl.lexing import Lexicon
 from mpl.nodes import Statement
-from mpl.tokens import NAME, RESERVED, Token
+from mpl.syntax.builders import Builders
+from mpl.syntax.builders.expressions import name
+from mpl.syntax.lexing import Lexicon
+from mpl.syntax.tokens import NAME, RESERVED, Token
 
 
 class Reduce(NamedTuple):

@@ -1,17 +1,17 @@
 """Syntax errors explained: from the place where parsing failed to a diagnostic that helps.
 
-`explain` tries the mistakes of `mpl/mistakes.py` in order and falls back to "unexpected X, expected Y". It reports
-exactly one diagnostic per failure, or none when the lexer has already reported the token.
+`explain` tries the mistakes of `mpl/syntax/mistakes.py` in order and falls back to "unexpected X, expected Y". It
+reports exactly one diagnostic per failure, or none when the lexer has already reported the token.
 """
 
 from __future__ import annotations
 
 from mpl.codes.syntax import UNCLOSED, UNEXPECTED, UNOPENED
 from mpl.diagnostic import Diagnostic, Diagnostics, Note, did_you_mean
-from mpl.expected import expected_words, found_words
-from mpl.mistakes import MISTAKES, Problem
-from mpl.tables import Failure, Tables
-from mpl.tokens import BAD, END, NAME, Token
+from mpl.syntax.expected import expected_words, found_words
+from mpl.syntax.mistakes import MISTAKES, Problem
+from mpl.syntax.tables import Failure, Tables
+from mpl.syntax.tokens import BAD, END, NAME, Token
 
 PAIRS = {"OPEN": "CLOSE", "OPEN_RANGE": "CLOSE_RANGE", "CASE": "END"}
 WRITTEN = {"OPEN": "(", "OPEN_RANGE": "[", "CASE": "case", "CLOSE": ")", "CLOSE_RANGE": "]", "END": "end"}

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from mpl.diagnostic import Diagnostic
 from mpl.nodes import Node
 from mpl.source import Span
-from mpl.tokens import Token
+from mpl.syntax.tokens import Token
 
 T = TypeVar("T")
 

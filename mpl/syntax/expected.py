@@ -1,14 +1,14 @@
 """Terminals in the user's words: what was found, and what was expected instead.
 
-Called by `mpl/syntax_errors.py`. A raw set of terminals after, say, an operand has thirty members; what a user can use
+Called by `mpl/syntax/errors.py`. A raw set of terminals after, say, an operand has thirty members; what a user can use
 is "an operator, `,` or `)`". Nothing here decides what is wrong.
 """
 
 from __future__ import annotations
 
-from mpl.lexical_errors import shorten
-from mpl.lexing import Lexicon
-from mpl.tokens import END, NAME, Token
+from mpl.syntax.lexical_errors import shorten
+from mpl.syntax.lexing import Lexicon
+from mpl.syntax.tokens import END, NAME, Token
 
 EXPRESSION = frozenset(
     (

@@ -1,6 +1,6 @@
 """Common mistakes: one function for each, which recognises it and says what to write instead.
 
-Called in the order of `MISTAKES` by `mpl/syntax_errors.py` when a statement could not be parsed. A mistake looks only
+Called in the order of `MISTAKES` by `mpl/syntax/errors.py` when a statement could not be parsed. A mistake looks only
 at the tokens around the failure and at what was expected there.
 """
 
@@ -21,10 +21,10 @@ from mpl.codes.syntax import (
     WRONG_SIGN,
 )
 from mpl.diagnostic import Diagnostic
-from mpl.expected import COMPARISONS, STEP_WORDS, TYPES
-from mpl.lexical_errors import UNITS, shorten
 from mpl.nodes import DURATION_UNITS
-from mpl.tokens import END, NAME, RESERVED, Token
+from mpl.syntax.expected import COMPARISONS, STEP_WORDS, TYPES
+from mpl.syntax.lexical_errors import UNITS, shorten
+from mpl.syntax.tokens import END, NAME, RESERVED, Token
 
 
 @dataclass(frozen=True)
