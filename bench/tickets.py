@@ -35,6 +35,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "tickets" / "tickets.mpl"
 RATE = 2_000
 MEMORY_ITEMS = 2_000
+NATIVE_S = 120.0
 QUEUE_ROWS = 1 << 20
 """A subscriber's queue that never has to be squeezed: every change counts here."""
 
@@ -93,6 +94,15 @@ def open_view(events: TicketEvents) -> tuple[Any, Taker]:
     return system, Taker(changes, events)
 
 
+def wait_for_native(system: Any) -> bool:
+    """Kernels start in plain Python and are replaced when compiled; measure what runs after that."""
+    from runtime.kernels.operator import KernelOperator
+
+    operators = [getattr(component, "operator", None) for component in system._engine.running.values()]
+    kernels = [operator for operator in operators if isinstance(operator, KernelOperator)]
+    return bool(kernels) and all(kernel.wait_for_native(NATIVE_S) for kernel in kernels)
+
+
 def batches_of(events: TicketEvents, way: Way, buys: int) -> Iterable[tuple[int, object]]:
     """How many buys there are up to the end of each batch, and what is published. Rows are made before."""
     for first in range(0, buys, way.batch):
@@ -107,9 +117,8 @@ def batches_of(events: TicketEvents, way: Way, buys: int) -> Iterable[tuple[int,
 
 def throughput(events: TicketEvents, way: Way, seconds: float) -> Outcome:
     """Rows are made outside the time that counts, and so is the check."""
-    import smile
-
     system, taker = open_view(events)
+    tier = "native" if wait_for_native(system) else "plain"
     for at in range(8):  # first calls are not what is measured
         system.publish_many(COASTS[at % 2], {"item_id": [0], "qty": [0]})
     taker.take()
@@ -128,7 +137,7 @@ def throughput(events: TicketEvents, way: Way, seconds: float) -> Outcome:
             break
     ok = is_right(events, taken, taker, system.rows("Available"))
     system.close()
-    return Outcome(way.title, smile_version(), taken, spent, taker.number, way.batch, ok)
+    return Outcome(f"{way.title}, {tier}", smile_version(), taken, spent, taker.number, way.batch, ok)
 
 
 def smile_version() -> str:
@@ -157,6 +166,7 @@ def latency(events: TicketEvents, seconds: float) -> dict[str, float]:
         items = np.arange(events.item_count)
         system.publish_many("Sellers", {"item_id": items, "price": events.prices, "qty": events.offered})
         system.subscribe("Available", lambda _change: told.append(now()))
+        wait_for_native(system)
         count = min(int(RATE * seconds), events.buys)
         taken: list[float] = []
         due_taken: list[float] = []
@@ -240,6 +250,7 @@ def profile(events: TicketEvents, way: Way, seconds: float) -> None:
     """Where the time goes; the profiler itself makes small functions look larger than they are."""
     profiler = cProfile.Profile()
     system, taker = open_view(events)
+    wait_for_native(system)
     batches = list(batches_of(events, way, min(events.buys, 200 * way.batch)))
     started = time.perf_counter()
     profiler.enable()
@@ -265,9 +276,8 @@ def throughput_table(events: TicketEvents, outcomes: list[Outcome]) -> None:
 
 
 def measured(options: argparse.Namespace, events: TicketEvents) -> tuple[list[Outcome], list[str]]:
-    outcomes, missing = [], []
-    for way in WAYS.values():
-        outcomes.append(throughput(events, way, options.seconds))
+    outcomes = [throughput(events, way, options.seconds) for way in WAYS.values()]
+    missing = []
     for peer in () if options.no_peers else PEERS:
         found = run_peer(peer, events.buys, events.item_count, options.seconds)
         if isinstance(found, Outcome):

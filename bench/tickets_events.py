@@ -45,7 +45,7 @@ class TicketEvents:
     def available(self, buys: int) -> View:
         """The view after the first so many buys, from scratch."""
         left = self._left(buys)
-        return {item: (int(self.prices[item]), int(left[item])) for item in np.flatnonzero(left > 0)}
+        return {item: (int(self.prices[item]), int(left[item])) for item in np.flatnonzero(left > 0).tolist()}
 
     def _left(self, buys: int) -> Integers:
         sold = np.bincount(self.items[:buys], self.quantities[:buys], self.item_count).astype(np.int64)
