@@ -97,9 +97,14 @@ def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
 def _from_pandas(series: Any) -> Column:
     missing = series.isna().to_numpy()
     if missing.any():
-        return [None if gone else value for value, gone in zip(series.tolist(), missing, strict=True)]
+        return [None if gone else _whole(value) for value, gone in zip(series.tolist(), missing, strict=True)]
     found = series.to_numpy()
     return found if found.dtype.kind in "biufMm" else series.tolist()
+
+
+def _whole(value: object) -> object:
+    """pandas turns whole numbers into floats where some are missing; a float column takes whole numbers too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _from_arrow(column: Any) -> Column:

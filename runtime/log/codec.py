@@ -46,13 +46,13 @@ def decode(data: bytes) -> Batch:
     try:
         version, first, columns = msgpack.unpackb(data, strict_map_key=False, use_list=True)
         if version != VERSION:
-            raise ValueError(f"version {version} of a stored batch, not {VERSION}")
+            raise ValueError(f"version {version}, not {VERSION}")
         ticks = _unpack_ticks(first)
         payload = [_unpack(column) for column in columns]
-    except (msgpack.UnpackException, TypeError, KeyError) as broken:
+    except (msgpack.UnpackException, TypeError, ValueError) as broken:
         raise ValueError(f"not a stored batch: {broken}") from broken
     if any(len(column) != len(ticks) for column in payload):
-        raise ValueError("columns of a stored batch differ in length")
+        raise ValueError("not a stored batch: columns of different lengths")
     return Batch.events(ticks, payload)
 
 
