@@ -24,6 +24,7 @@ class DeliveryChecks:
         self.world = world
         self._told: dict[tuple[str, int], dict[RowKey, Flat]] = {}  # by incarnation
         self._final: dict[str, dict[RowKey, tuple[bool, Flat]]] = {}
+        self._kept: dict[tuple[str, int], set[RowKey]] = {}  # final rows that this incarnation's subscriber has
         self._truth: dict[str, tuple[Masks, dict[RowKey, Flat]]] = {}
 
     def check(self, instance: Instance, event: Event, delivers: list[Deliver], masks: Masks) -> None:
@@ -35,11 +36,13 @@ class DeliveryChecks:
             told.clear()
             rows = instance.component.operator.rows
             told.update((key, rows.row_at(slot)) for key, slot in rows.index.items() if rows.visible[slot])
+            known = self._final.get(name, {})
+            self._kept[name, instance.epoch] = {key for key, row in told.items() if known.get(key) == (True, row)}
         for deliver in delivers:
             if deliver.kind == "snapshot":
                 told.clear()
             for row, visible, final in zip(deliver.rows.rows(), deliver.rows.visible, deliver.final, strict=True):
-                self._check_final(name, row[:width], visible, row, final, row[:width] in told)
+                self._check_final(instance, row[:width], visible, row, final)
                 if visible:
                     self._check_safe(name, row[:width], row)
                     told[row[:width]] = row  # type: ignore[assignment]
@@ -47,15 +50,18 @@ class DeliveryChecks:
                     told.pop(row[:width], None)
         self._check_whole(instance, delivers, told, masks)
 
-    def _check_final(self, name: str, key: RowKey, visible: bool, row: RowKey, final: bool, has_it: bool) -> None:
+    def _check_final(self, instance: Instance, key: RowKey, visible: bool, row: RowKey, final: bool) -> None:
         """Final stays final. Only a subscriber that lost its rows may be told less again, and then not as final."""
+        name = instance.name
         known = self._final.setdefault(name, {})
+        kept = self._kept.setdefault((name, instance.epoch), set())
         before = known.get(key)
         now = (visible, row if visible else ())
-        if before is not None and before != now and (final or has_it):
+        if before is not None and before != now and (final or key in kept):
             raise Violation("final", name, f"{key} was final as {before}, now {now}")
         if final:
             known[key] = now
+            kept.add(key)
             truth = self._all(name).get(key)
             if truth != (row if visible else None):
                 raise Violation("final", name, f"{key} is called final as {now}, all events give {truth}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runtime.plan import Plan, Tuning
@@ -80,7 +80,7 @@ class Exploration:
 
     def line(self) -> str:
         """One line for a report."""
-        end = "exhausted" if self.exhausted else "cut by time"
+        end = "exhausted" if self.exhausted else "cut"
         found = f", {self.violation} after {' / '.join(self.path)}" if self.violation is not None else ""
         return (
             f"{self.title:12} {self.states:8} states, {self.transitions:8} transitions, {self.converged:7} continued "
@@ -134,19 +134,27 @@ class Machines:
             shared[id(edges)] = edges
         return shared
 
-    def begin(self) -> tuple[State, tuple[int, ...]]:
-        """All components started; the messages that this caused are under way."""
-        flight: list[int] = []
+    def begin(self) -> State:
+        """All components started and introduced to each other: the first questions are answered, nothing is under way.
+
+        Restarts bring every order of those messages back; beginning with them would only put that off.
+        """
+        flight: deque[int] = deque()
         components = []
         for index, name in enumerate(self.names):
             number = self._intern(index, build_component(self.plan, name))
             number, sent, _ = self.step(index, number, ("start", 1), self.restarted(index, 1, -1))
             components.append(number)
-            flight += sent
+            flight.extend(sent)
+        while flight:
+            message = flight.popleft()
+            index, event = self.messages[message]
+            components[index], sent, _ = self.step(index, components[index], ("message", message), event)
+            flight.extend(sent)
         space = self.space
         left = (space.restarts, space.checkpoints, space.questions, space.acknowledgements, space.copies)
         count = len(components)
-        return State(0, tuple(components), (1,) * count, (-1,) * count, (), left), tuple(sorted(set(flight)))
+        return State(0, tuple(components), (1,) * count, (-1,) * count, (), left)
 
     def restarted(self, index: int, epoch: int, saved: int) -> Restarted:
         log = LogState(-1, -1, -1) if self.is_stream[index] else None
@@ -244,15 +252,14 @@ class Explorer:
         self._good: set[tuple[int, tuple[int, ...]]] = set()
         self._parents: dict[State, tuple[State | None, str]] = {}
 
-    def run(self, seconds: float) -> Exploration:
+    def run(self, seconds: float, states_max: int) -> Exploration:
         began = time.monotonic()
         state: State | None = None
         try:
-            start, flight = self.machines.begin()
-            start = self._with(start, flight=flight)
+            start = self.machines.begin()
             self._parents[start] = (None, "start")
             queue = deque([start])
-            while queue and time.monotonic() - began < seconds:
+            while queue and self.result.converged < states_max and time.monotonic() - began < seconds:
                 state = queue.popleft()
                 self._converges(state)
                 self.result.converged += 1
@@ -391,9 +398,9 @@ def _replaced(values: tuple[int, ...], index: int, value: int) -> Any:
     return (*values[:index], value, *values[index + 1 :])
 
 
-def explore(space: Space, seconds: float) -> Exploration:
-    """Take one space apart, for at most so many seconds."""
-    return Explorer(space).run(seconds)
+def explore(space: Space, seconds: float, states_max: int = 10**9) -> Exploration:
+    """Take one space apart, for at most so many seconds, continuing at most so many states."""
+    return Explorer(space).run(seconds, states_max)
 
 
 def _space(title: str, *events: tuple[str, tuple[int, int, int, int]], **budgets: int) -> Space:
@@ -401,7 +408,7 @@ def _space(title: str, *events: tuple[str, tuple[int, int, int, int]], **budgets
     return Space(graph, events, **budgets)
 
 
-SPACES: tuple[Space, ...] = (
+WIDE: tuple[Space, ...] = (
     _space("sum", ("s", (0, 0, 2, 0)), ("s", (1, 0, 3, 0)), ("s", (0, 0, 4, 0)), restarts=2),
     _space("tombstones", ("s", (0, 0, 5, 0)), ("s", (0, 0, 5, 0)), restarts=2),
     _space("join", ("a", (0, 0, 2, 0)), ("b", (0, 0, 3, 0))),
@@ -411,3 +418,9 @@ SPACES: tuple[Space, ...] = (
     _space("top-1", ("s", (0, 0, 5, 0)), ("s", (1, 0, 7, 0)), ("s", (1, 0, 6, 0))),
     _space("left join", ("a", (0, 0, 2, 0)), ("b", (0, 0, 5, 0)), ("b", (0, 0, 5, 0))),
 )
+# Two events and one crash: small enough to be exhausted, or nearly.
+NARROW: tuple[Space, ...] = tuple(
+    replace(space, events=space.events[:2], restarts=1, checkpoints=0, questions=0, acknowledgements=0, copies=0)
+    for space in WIDE
+)
+SPACES: tuple[Space, ...] = (*NARROW, *WIDE)

@@ -127,12 +127,12 @@ def _draw_group(drawing: _Drawing) -> bool:
     aggregates = [Aggregate("count", "", "n")]
     for column in drawing.numbers(source):
         functions = ["sum", "min", "max", "avg", "count_distinct"]
-        if column == "w" or (kinds.of(column) != "final"):
-            functions = ["signed_sum", "min", "max"] if column == "w" else ["sum", "max", "min"]
+        if kinds.of(column) != "final":
+            functions = ["sum", "max", "min"]
         if kinds.of(column) == "versioned" or kinds.rows == "versioned":
             functions = ["min", "max", "avg", "count_distinct", "signed_sum"]
         if not _never_negative(column):
-            functions = [function for function in functions if function != "max"]
+            functions = ["signed_sum", "min", "count_distinct"]
         if generator.random() < 0.5:
             function = generator.choice(functions)
             aggregates.append(Aggregate(function, column, f"{function}_{len(aggregates)}"))
@@ -142,7 +142,7 @@ def _draw_group(drawing: _Drawing) -> bool:
 
 
 def _never_negative(column: str) -> bool:
-    """Only then may a maximum be joined with a default of 0 and still be called rising."""
+    """Only then does a sum rise, and may a maximum be joined with a default of 0 and still be called rising."""
     return column.rsplit("_", 1)[-1][0] not in "we"  # w is signed, e1, e2, ... are computed
 
 
