@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from compiler.plan.build import ProgramPlan
 
 
+def with_kernels(graph: TransformGraph, plan: ProgramPlan) -> ProgramPlan:
+    """The plan with the components of views fused where that can be; what they stood for stays for other readers."""
+    fused = [fuse(graph, plan, view) for view in plan.views]
+    return replace(plan, components={**plan.components, **{one.name: one for one in fused if one is not None}})
+
+
 def fuse(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | None:
     """The component of a view as one kernel that reads streams, under the same name and with the same columns."""
     found = fused_or_reason(graph, plan, view)
@@ -24,6 +30,8 @@ def fuse(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | Non
 def fused_or_reason(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | str:
     """As `fuse`; instead of None the reason, for `explain`."""
     component = plan.components[plan.views[view].component]
+    if component.relation.is_event:
+        return "it is a relation of events"
     bases = {name: base.side.layout for name, base in (*plan.streams.items(), *plan.tables.items())}
     try:
         recognised = recognise(graph, plan.parts, bases, component.name)

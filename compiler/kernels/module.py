@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from compiler.codegen.module import environment
 from compiler.codegen.safety import check_module
@@ -16,6 +17,8 @@ from runtime.kernels.spec import Function, InputColumn, KernelSpec, Meta
 
 TEMPLATE = "keyed_star.py.j2"
 DIGEST_LENGTH = 24
+LOADED_MAX = 512
+"""Modules kept for views that differ in constants only: checking and loading takes longer than all the rest."""
 
 
 def make_spec(recognised: Recognised, bases: Mapping[str, Layout]) -> KernelSpec:
@@ -63,6 +66,7 @@ def _loops(edges: Sequence[Edge], inputs: Sequence[object]) -> tuple[int, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=LOADED_MAX)
 def load_functions(text: str, loops: int) -> tuple[Function, ...]:
     """The functions of a module, for the plain tier."""
     names: dict[str, object] = {"__builtins__": {"range": range, "len": len}}

@@ -36,6 +36,9 @@ from runtime.values import Value
 if TYPE_CHECKING:
     from runtime.rows import Rows
 
+NATIVE_ROWS = 5_000
+"""After so many rows the native tier is asked for: short programs do without."""
+
 SMALL_BATCH = 8
 """Up to so many rows are copied into the input arrays one by one, which is faster than making arrays."""
 
@@ -83,6 +86,7 @@ class KernelOperator(Operator):
         self._arguments: tuple[object, ...] = ()
         self._generation = -1
         self._is_native = False
+        self._plain_rows = 0
         self._recorded = tuple(f"change_{number}" for number in range(len(spec.recorded)))
         self._dtypes = [[np.dtype(element(column.type)) for column in columns] for columns in spec.inputs]
         self._buffers = [[np.zeros(SMALL_BATCH, dtype) for dtype in dtypes] for dtypes in self._dtypes]
@@ -119,6 +123,9 @@ class KernelOperator(Operator):
         if table.generation != self._generation or (native is not None) != self._is_native:
             self._bind(native is not None)
         if native is None:
+            self._plain_rows += rows
+            if self._plain_rows >= NATIVE_ROWS:
+                self._tier.request()
             columns = self._plain_columns(edge, batch)
             self.spec.functions[self.spec.loops[edge]](rows, self.in_floor, *columns, *self._arguments)
         else:

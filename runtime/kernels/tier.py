@@ -1,8 +1,9 @@
 """The two tiers of a kernel, and the change from one to the other.
 
-A kernel starts in the plain tier, so nothing waits. Meanwhile the native tier is compiled by another process into a
-folder on disk (`compile.py`); one thread of ours waits for that, loads what was compiled, and sets `Tier.native`, which
-operators look at before each batch. What is on disk already is only loaded. All kernels with one text share a tier.
+A kernel starts in the plain tier, so nothing waits. Once it is worth it (`request`), the native tier is compiled by
+another process into a folder on disk (`compile.py`); one thread of ours waits for that, loads what was compiled, and
+sets `Tier.native`, which operators look at before each batch. What is on disk already is only loaded. All kernels with
+one text share a tier.
 
 If numba is missing or fails, kernels stay in the plain tier: slower, never wrong. `failure` says why.
 """
@@ -42,6 +43,19 @@ class Tier:
         self.native: Native | None = None
         self.failure: str | None = None
         self._is_settled = Event()
+        self._is_requested = False
+
+    def request(self) -> None:
+        """Start the native tier on its way, unless that was done before or SMILE_KERNELS=plain."""
+        with _lock:
+            if self._is_requested:
+                return
+            self._is_requested = True
+            if os.environ.get(MODE_VARIABLE) == "plain":
+                self.stay_plain(f"{MODE_VARIABLE}=plain")
+            else:
+                _start_worker()
+                _waiting.put(self)
 
     @property
     def source(self) -> Path:
@@ -55,6 +69,7 @@ class Tier:
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until it is decided in which tier the kernel stays; True if that is the native one."""
+        self.request()
         self._is_settled.wait(timeout_s)
         return self.native is not None
 
@@ -91,17 +106,12 @@ _worker: Thread | None = None
 
 
 def tier_of(spec: KernelSpec) -> Tier:
-    """The tier of a kernel. The first who asks makes the native tier start on its way, unless SMILE_KERNELS=plain."""
+    """The tier of a kernel."""
     folder = cache_folder()
     with _lock:
         tier = _tiers.get((spec.digest, folder))
         if tier is None:
             tier = _tiers[(spec.digest, folder)] = Tier(spec, folder)
-            if os.environ.get(MODE_VARIABLE) == "plain":
-                tier.stay_plain(f"{MODE_VARIABLE}=plain")
-            else:
-                _start_worker()
-                _waiting.put(tier)
         return tier
 
 
