@@ -3,8 +3,6 @@
 from mpl.diagnostic import Code, Severity
 
 WINDOW_UNSUPPORTED = Code("CMP0101", Severity.ERROR, "windows do not run yet")
-ASOF_UNSUPPORTED = Code("CMP0102", Severity.ERROR, "asof joins do not run yet")
-FULL_JOIN_UNSUPPORTED = Code("CMP0103", Severity.ERROR, "full joins do not run yet")
 PYTHON_NOT_ALLOWED = Code("CMP0104", Severity.ERROR, "a Python function is not allowed here")
 
-CODES: tuple[Code, ...] = (WINDOW_UNSUPPORTED, ASOF_UNSUPPORTED, FULL_JOIN_UNSUPPORTED, PYTHON_NOT_ALLOWED)
+CODES: tuple[Code, ...] = (WINDOW_UNSUPPORTED, PYTHON_NOT_ALLOWED)

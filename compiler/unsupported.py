@@ -16,7 +16,6 @@ from mpl.diagnostic import Code, Diagnostic, Diagnostics
 from mpl.source import Span
 from mpl.typed import (
     AggregateNode,
-    AsofNode,
     Expr,
     ExtendNode,
     JoinNode,
@@ -65,20 +64,6 @@ def _refusal(node: RelationTree) -> _Refusal | None:
                 f"`{node.shape}` windows do not run yet",
                 "can be checked, but not run",
                 "group by a computed time instead: `extend slot := truncate(at, 1 min)`",
-            )
-        case AsofNode():
-            return _Refusal(
-                codes.ASOF_UNSUPPORTED,
-                "asof joins do not run yet",
-                "can be checked, but not run",
-                "join with the latest row per key: `join (from ... |> latest per ...) as L using ...`",
-            )
-        case JoinNode(side="full"):
-            return _Refusal(
-                codes.FULL_JOIN_UNSUPPORTED,
-                "full joins do not run yet",
-                "can be checked, but not run",
-                "take the `union` of a left join and of the right rows that are `not matching`",
             )
         case _:
             return None

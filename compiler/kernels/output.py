@@ -14,7 +14,7 @@ from compiler.graph import Transform, TransformGraph
 from compiler.kernels.model import Cell, Feed, Part
 from compiler.kernels.scalars import Block, Constants, NotFusable, is_float, is_text
 from compiler.plan.layout import Layout
-from compiler.plan.operators import PlannedPart
+from compiler.plan.planner import PlannedPart
 from mpl.typed import (
     AggregateNode,
     Apply,

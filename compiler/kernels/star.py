@@ -11,7 +11,7 @@ from compiler.kernels.model import Computed, Star
 from compiler.kernels.output import Output
 from compiler.kernels.scalars import Constants, NotFusable
 from compiler.plan.layout import Layout
-from compiler.plan.operators import PlannedPart
+from compiler.plan.planner import PlannedPart
 from runtime.kernels.spec import OutputColumn, Where
 from runtime.plan import ColumnKind, Relation, ValueType
 

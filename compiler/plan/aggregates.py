@@ -13,9 +13,10 @@ from mpl.typed import AggregateItem, AggregateNode, Column, Schema
 from mpl.types import Bounds, Type
 from runtime import plan
 from runtime.operators.aggregate import AggregateSpec
-from runtime.operators.count_distinct import CountDistinctSpec
-from runtime.operators.extremes import MaxSpec, MinSpec
+from runtime.operators.count_distinct import OfDistinctSpec
+from runtime.operators.extremes import AllSpec, AnySpec, MaxSpec, MinSpec
 from runtime.operators.totals import AverageSpec, CountSpec, SignedSumSpec, SumSpec
+from runtime.operators.witness import WitnessSpec
 from runtime.plan import ColumnKind
 
 MakeSpec = Callable[[Mapping[str, Function]], AggregateSpec]
@@ -36,10 +37,12 @@ def plan_aggregates(
     knowledge: Knowledge,
     functions: Functions,
     must_be_plain: frozenset[int],
+    order: tuple[int, ...],
 ) -> list[PlannedAggregate]:
+    """`order`: physical columns by which `first` and `last` go."""
     start = len(node.group)
     return [
-        _plan_one(item, schema.columns[position], knowledge, position, functions, position in must_be_plain)
+        _plan_one(item, schema.columns[position], knowledge, position, functions, position in must_be_plain, order)
         for position, item in enumerate(node.items, start=start)
     ]
 
@@ -51,15 +54,18 @@ def _plan_one(
     position: int,
     functions: Functions,
     must_be_plain: bool,
+    order: tuple[int, ...],
 ) -> PlannedAggregate:
     argument = functions.value(item.argument) if item.argument is not None else None
     where = functions.condition(item.where) if item.where is not None else None
     kind = column_kind(knowledge, position)
 
     def made(cls: Callable[..., AggregateSpec]) -> MakeSpec:
-        return lambda loaded: cls(
-            loaded[argument] if argument is not None else None, loaded[where] if where is not None else None
-        )
+        def make(loaded: Mapping[str, Function]) -> AggregateSpec:
+            one = cls(loaded[argument] if argument is not None else None, loaded[where] if where is not None else None)
+            return OfDistinctSpec(one) if item.distinct else one
+
+        return make
 
     def plain(contribution_max: int | None = None) -> Shape:
         part = plan.Column(column.name, value_type(column.type), kind, column.nullable, contribution_max)
@@ -67,7 +73,7 @@ def _plan_one(
 
     match item.function:
         case "count":
-            return PlannedAggregate(plain(1), made(CountDistinctSpec if item.distinct else CountSpec))
+            return PlannedAggregate(plain(1), made(CountSpec))
         case "sum":
             bounds = item.argument.bounds if item.argument is not None else Bounds()
             if knowledge.columns[position].kind is Kind.PN and not must_be_plain:
@@ -76,12 +82,22 @@ def _plan_one(
         case "avg":
             assert item.argument is not None
             return PlannedAggregate(_average(column, kind), made(AverageSpec), item.argument.type)
-        case "max" | "any":
-            return PlannedAggregate(plain(), made(MaxSpec))
-        case "min" | "all":
+        case "min":
             return PlannedAggregate(plain(), made(MinSpec))
+        case "max":
+            return PlannedAggregate(plain(), made(MaxSpec))
+        case "any":
+            return PlannedAggregate(plain(), made(AnySpec))
+        case "all":
+            return PlannedAggregate(plain(), made(AllSpec))
         case "first" | "last":
-            raise AssertionError("refused before planning")
+            last = item.function == "last"
+            return PlannedAggregate(plain(), made(lambda value, where: WitnessSpec(value, where, order, last)))
+
+
+def is_ordered(node: AggregateNode) -> bool:
+    """Does any aggregate ask in which order the rows come?"""
+    return any(item.function in ("first", "last") for item in node.items)
 
 
 def _whole(bound: int | float | None) -> int | None:

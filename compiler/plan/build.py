@@ -9,8 +9,9 @@ from compiler.codegen.module import NO_PYTHON, Function
 from compiler.graph import TransformGraph
 from compiler.plan.functions import Side
 from compiler.plan.layout import Layout, lay_out, physical_order, plain_shape
-from compiler.plan.operators import Input, OperatorPlanner, PlannedPart
+from compiler.plan.operators import OperatorPlanner
 from compiler.plan.pairs import plain_columns
+from compiler.plan.planner import Input, PlannedPart
 from mpl.typed import Schema
 from runtime.plan import Component, InEdge, Plan, ShownColumn, StreamSpec, Tuning
 

@@ -111,8 +111,13 @@ def lay_out(
     *,
     front: int = 0,
     is_event: bool | None = None,
+    versioned: bool = False,
 ) -> Layout:
-    """The layout of a relation whose columns have these shapes and are stored in this order."""
+    """The layout of a relation whose columns have these shapes and are stored in this order.
+
+    `versioned`: rows are replaced, whatever the analysis proves; then none is final as soon as it is visible.
+    """
+    is_final = knowledge.finality.when is FinalWhen.AT_ONCE and not versioned
     cells: dict[int, Cell] = {}
     columns = [plan.Column("tick") for _ in range(front)]
     shown: list[plan.ShownColumn] = []
@@ -129,8 +134,8 @@ def lay_out(
         tuple(columns),
         key_width,
         is_event=knowledge.is_event if is_event is None else is_event,
-        versioned=knowledge.rows_versioned,
-        finality=plan.Finality.VISIBLE if knowledge.finality.when is FinalWhen.AT_ONCE else plan.Finality.NEVER,
+        versioned=knowledge.rows_versioned or versioned,
+        finality=plan.Finality.VISIBLE if is_final else plan.Finality.NEVER,
         shown=tuple(shown),
     )
     return Layout(relation, tuple(cells[position] for position in range(len(schema.columns))), front)

@@ -6,17 +6,18 @@ several where rows have to be brought into shape first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
-from compiler.codegen.module import Function, Module
 from compiler.expressions import column_ref
-from compiler.graph import Transform, operator_word
-from compiler.plan.aggregates import plan_aggregates
+from compiler.plan.aggregates import is_ordered, plan_aggregates
 from compiler.plan.functions import Functions, Side
-from compiler.plan.layout import Layout, Shape, lay_out, passed_on, plain_shape, value_type
-from mpl.knowledge import Kind, Knowledge
+from compiler.plan.joins import plan_asof, plan_join, plan_match
+from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, value_type
+from compiler.plan.orders import are_final, by_key, by_tick, is_key_order
+from compiler.plan.planner import Planned, PlannedPart, Planner
+from mpl.knowledge import Kind
 from mpl.typed import (
     AggregateNode,
     Apply,
@@ -32,7 +33,6 @@ from mpl.typed import (
     MinusNode,
     ProjectNode,
     RenameNode,
-    Schema,
     StreamScan,
     TableScan,
     TopNode,
@@ -41,84 +41,30 @@ from mpl.typed import (
     WhereNode,
     WindowNode,
 )
-from mpl.types import Type, Value
+from runtime.operators.best import BestSpec
 from runtime.operators.distinct import DistinctSpec
 from runtime.operators.extend import ExtendSpec
 from runtime.operators.group_by import GroupBySpec
-from runtime.operators.join import JoinSpec
 from runtime.operators.latest import LatestSpec
-from runtime.operators.match import MatchSpec
 from runtime.operators.merge import MergeSpec
 from runtime.operators.ordering import Order
 from runtime.operators.project import ProjectSpec
 from runtime.operators.select import SelectSpec
 from runtime.operators.top import TopSpec
 from runtime.operators.union import UnionSpec
-from runtime.plan import Column, ColumnKind, OperatorSpec, Relation, ValueType
+from runtime.plan import Column, ColumnKind, ValueType
 
 
-@dataclass(frozen=True)
-class Input:
-    """A relation that a transform reads: the component that has it, and what its columns mean."""
-
-    component: str
-    side: Side
-
-    @property
-    def layout(self) -> Layout:
-        return self.side.layout
-
-
-@dataclass(frozen=True)
-class PlannedPart:
-    """One component of a transform. `inputs` are names of components."""
-
-    name: str
-    operator: OperatorSpec
-    inputs: tuple[str, ...]
-    layout: Layout
-    module: Module
-
-
-@dataclass(frozen=True)
-class Planned:
-    """`parts` in order, the last one being the relation itself; none at all if it is another relation renamed."""
-
-    parts: tuple[PlannedPart, ...]
-    side: Side
-    component: str
-
-
-class OperatorPlanner:
-    """Plans one transform."""
-
-    def __init__(
-        self,
-        transform: Transform,
-        knowledge: Knowledge,
-        inputs: Sequence[Input],
-        must_be_plain: frozenset[int],
-        python: Mapping[tuple[str, str], Function],
-    ) -> None:
-        self.transform = transform
-        self.knowledge = knowledge
-        self.inputs = inputs
-        self.must_be_plain = must_be_plain
-        origin = str(transform.origins[0])
-        self.module = Module(transform.id, operator_word(transform.node), origin)
-        self.functions = Functions(self.module, [source.side for source in inputs], python)
-
-    @property
-    def schema(self) -> Schema:
-        return self.transform.schema
+class OperatorPlanner(Planner):
+    """One method per kind of node."""
 
     def plan(self) -> Planned:
         node = self.transform.node
         match node:
             case StreamScan() | TableScan() | ViewScan() | RenameNode():
-                return self._renamed()
+                return self.renamed()
             case MergeNode():
-                return self._done(MergeSpec(), self._same_columns())
+                return self.done(MergeSpec(), self.same_columns())
             case WhereNode():
                 return self._where(node)
             case ProjectNode():
@@ -128,13 +74,13 @@ class OperatorPlanner:
             case AggregateNode():
                 return self._aggregate(node)
             case JoinNode():
-                return self._join(node)
+                return plan_join(self, node)
             case MatchingNode():
                 condition = self.functions.condition(node.rest) if node.rest is not None else None
-                return self._match(node.equal, node.negated, condition)
+                return plan_match(self, node.equal, negated=node.negated, condition=condition)
             case MinusNode():
                 pairs = tuple(zip(node.left_compared, node.right_order, strict=True))
-                return self._match(pairs, True, None)
+                return plan_match(self, pairs, negated=True, null_matches=True)
             case TopNode():
                 return self._top(node)
             case LatestNode():
@@ -143,59 +89,19 @@ class OperatorPlanner:
                 return self._set_of(node.kept)
             case UnionNode():
                 return self._union(node)
-            case WindowNode() | AsofNode():
+            case AsofNode():
+                return plan_asof(self, node)
+            case WindowNode():
                 raise AssertionError("refused before planning")
             case _:
                 assert_never(node)
-
-    # What all have in common
-
-    def _done(self, spec: OperatorSpec, layout: Layout, averages: Mapping[int, Type] | None = None) -> Planned:
-        part = PlannedPart(
-            self.transform.id, spec, tuple(source.component for source in self.inputs), layout, self.module
-        )
-        # Most operators only append columns, so those of the first input that are averages stay where they were.
-        kept = self.inputs[0].side.averages if averages is None else averages
-        return Planned((part,), Side(layout, self.schema, kept), self.transform.id)
-
-    def _renamed(self) -> Planned:
-        (source,) = self.inputs
-        layout = replace(source.layout, relation=self._relation(source.layout))
-        return Planned((), Side(layout, self.schema, source.side.averages), source.component)
-
-    def _relation(self, layout: Layout) -> Relation:
-        """The same physical columns under this transform's names."""
-        return self._same_columns_of(layout).relation
-
-    def _same_columns(self) -> Layout:
-        """The first input's columns, in its physical order."""
-        return self._same_columns_of(self.inputs[0].layout)
-
-    def _same_columns_of(self, layout: Layout) -> Layout:
-        columns = range(len(self.schema.columns))
-        shapes = passed_on(self.schema, self.knowledge, [(layout, position) for position in columns])
-        return self._like(layout, shapes)
-
-    def _like(self, layout: Layout, shapes: Sequence[Shape]) -> Layout:
-        """Columns in the physical order of `layout`, further ones after them; a tick without a name stays in front."""
-        known = sorted(range(len(layout.cells)), key=lambda position: layout.cells[position].columns)
-        order = (*known, *range(len(layout.cells), len(shapes)))
-        return lay_out(
-            self.transform.id,
-            self.schema,
-            self.knowledge,
-            shapes,
-            order,
-            layout.relation.key_width,
-            front=layout.front,
-        )
 
     # Operators on one row
 
     def _where(self, node: WhereNode) -> Planned:
         name = self.functions.condition(node.predicate)
         only_falls = self.transform.keeping is not None and self.transform.keeping.rejected_for_good
-        return self._done(SelectSpec(self.functions.load()[name], only_falls), self._same_columns())
+        return self.done(SelectSpec(self.functions.load()[name], only_falls), self.same_columns())
 
     def _project(self, node: ProjectNode) -> Planned:
         source = self.inputs[0].layout
@@ -209,10 +115,7 @@ class OperatorPlanner:
         in_key = [position for position in old_order if source.cells[position].columns[0] in key]
         others = [position for position in node.kept if position not in in_key]
         order = [where[position] for position in (*in_key, *others)]
-        layout = lay_out(
-            self.transform.id,
-            self.schema,
-            self.knowledge,
+        layout = self.lay_out(
             shapes,
             order,
             source.relation.key_width,
@@ -220,7 +123,7 @@ class OperatorPlanner:
         )
         numbers = (*range(source.front), *source.flat((*in_key, *others)))
         averages = {where[old]: type_ for old, type_ in self.inputs[0].side.averages.items() if old in where}
-        return self._done(ProjectSpec(numbers), layout, averages)
+        return self.done(ProjectSpec(numbers), layout, averages)
 
     def _extend(self, node: ExtendNode) -> Planned:
         source = self.inputs[0].layout
@@ -237,7 +140,7 @@ class OperatorPlanner:
                 shapes.append(self._pair_shape(position, pair))
         functions = self.functions.load()
         spec = ExtendSpec(tuple(functions[name] for name in names))
-        return self._done(spec, self._like(source, shapes))
+        return self.done(spec, self.like(source, shapes))
 
     def _pair(self, position: int, value: Expr) -> tuple[Expr, Expr] | None:
         """`a - b` of rising numbers is kept as (a, b), unless somebody needs the difference itself."""
@@ -278,23 +181,22 @@ class OperatorPlanner:
 
     def _aggregate(self, node: AggregateNode) -> Planned:
         source = self.inputs[0]
-        planned = plan_aggregates(node, self.schema, self.knowledge, self.functions, self.must_be_plain)
+        ranking = tuple(part.column for part in by_tick(source.layout, node.input.schema)) if is_ordered(node) else ()
+        planned = plan_aggregates(node, self.schema, self.knowledge, self.functions, self.must_be_plain, ranking)
         functions = self.functions.load()
         group_shapes = passed_on(self.schema, self.knowledge, [(source.layout, position) for position in node.group])
-        layout = lay_out(
-            self.transform.id,
-            self.schema,
-            self.knowledge,
+        layout = self.lay_out(
             [*group_shapes, *(aggregate.shape for aggregate in planned)],
             range(len(self.schema.columns)),
             len(node.group),
+            versioned=not are_final(source.layout, ranking),
         )
         by = tuple(source.layout.plain(position) for position in node.group)
         spec = GroupBySpec(by, tuple(one.make(functions) for one in planned), one_row=not node.group)
         averages = {
             len(node.group) + position: one.sum_type for position, one in enumerate(planned) if one.sum_type is not None
         }
-        done = self._done(spec, layout, averages)
+        done = self.done(spec, layout, averages)
         return self._with_plain_averages(done) if self.must_be_plain & averages.keys() else done
 
     def _with_plain_averages(self, done: Planned) -> Planned:
@@ -323,9 +225,7 @@ class OperatorPlanner:
             else Shape(cell.form, tuple(old.relation.columns[number] for number in cell.columns))
             for position, cell in enumerate(old.cells)
         ]
-        layout = lay_out(
-            self.transform.id, self.schema, self.knowledge, shapes, range(len(shapes)), old.relation.key_width
-        )
+        layout = self.lay_out(shapes, range(len(shapes)), old.relation.key_width)
         numbers = [
             number
             for position, cell in enumerate(old.cells)
@@ -351,11 +251,13 @@ class OperatorPlanner:
         shapes = passed_on(self.schema, self.knowledge, [(source, position) for position in range(width)])
         if node.rank:
             shapes.append(plain_shape(self.schema.columns[width], self.knowledge, width))
-        layout = self._like(source, shapes)
+        layout = self.like(source, shapes)
         order, computed = self._order(node)
+        if not node.ties and not is_key_order(source, node.input.schema):
+            order = (*order, *by_key(source, node.input.schema))
         group = tuple(source.plain(position) for position in node.per)
         spec = TopSpec(node.count, order, group, node.rank, node.ties)
-        return self._top_by_computed(spec, layout, computed) if computed else self._done(spec, layout)
+        return self._top_by_computed(spec, layout, computed) if computed else self.done(spec, layout)
 
     def _order(self, node: TopNode) -> tuple[tuple[Order, ...], list[Expr]]:
         """The order by physical columns; values that no column holds are appended to the row in this order."""
@@ -407,20 +309,28 @@ class OperatorPlanner:
         others = [position for position in range(len(source.cells)) if position not in node.per]
         order = (*node.per, *others)
         shapes = passed_on(self.schema, self.knowledge, [(source, p) for p in range(len(source.cells))])
-        layout = lay_out(self.transform.id, self.schema, self.knowledge, shapes, order, len(node.per))
-        by = source.plain(node.by) if node.by is not None else 0
-        return self._done(LatestSpec(source.flat(order), by, node.which == "first"), layout)
+        if source.relation.is_event and not source.front:  # the tick of a table's row orders nothing
+            layout = self.lay_out(shapes, order, len(node.per))
+            by = source.plain(node.by) if node.by is not None else 0
+            return self.done(LatestSpec(source.flat(order), by, node.which == "first"), layout)
+        descending = node.which == "latest"
+        ranking = by_tick(source, node.input.schema, descending=descending)
+        if node.by is not None:
+            ranking = (Order(source.plain(node.by), descending), *ranking)
+        is_steady = are_final(source, [part.column for part in ranking])
+        layout = self.lay_out(shapes, order, len(node.per), versioned=not is_steady)
+        return self.done(BestSpec(source.flat(order), ranking), layout)
 
     # Sets
 
     def _set_of(self, kept: Sequence[int]) -> Planned:
         source = self.inputs[0].layout
-        return self._done(DistinctSpec(source.flat(kept)), self._all_key([(source, old) for old in kept]), {})
+        return self.done(DistinctSpec(source.flat(kept)), self._all_key([(source, old) for old in kept]), {})
 
     def _all_key(self, kept: Sequence[tuple[Layout, int]]) -> Layout:
         shapes = passed_on(self.schema, self.knowledge, kept)
         width = len(self.schema.columns)
-        return lay_out(self.transform.id, self.schema, self.knowledge, shapes, range(width), width, is_event=False)
+        return self.lay_out(shapes, range(width), width, is_event=False)
 
     def _union(self, node: UnionNode) -> Planned:
         parts: list[PlannedPart] = []
@@ -435,45 +345,3 @@ class OperatorPlanner:
         names = tuple(part.name for part in parts)
         parts.append(PlannedPart(self.transform.id, UnionSpec(), names, layout, self.module))
         return Planned(tuple(parts), Side(layout, self.schema, {}), self.transform.id)
-
-    # Two inputs
-
-    def _match(self, equal: Sequence[tuple[int, int]], negated: bool, condition: str | None) -> Planned:
-        left, right = (source.layout for source in self.inputs)
-        on = tuple((left.plain(one), right.plain(other)) for one, other in equal)
-        function = self.functions.load()[condition] if condition else None
-        return self._done(MatchSpec(on, negated, function), self._same_columns())
-
-    def _join(self, node: JoinNode) -> Planned:
-        left, right = (source.layout for source in self.inputs)
-        border = len(left.cells)
-        origins = [(left, position) for position in range(border)] + [(right, other) for other in node.right_kept]
-        shapes = passed_on(self.schema, self.knowledge, origins)
-        key = [position for position in self.schema.key if shapes[position].form == "plain"]
-        others = [position for position in range(len(shapes)) if position not in key]
-        order = (*key, *others)
-        layout = lay_out(self.transform.id, self.schema, self.knowledge, shapes, order, len(key))
-        numbers: list[int] = []
-        for position in order:
-            source, index = origins[position]
-            offset = 0 if position < border else left.relation.width
-            numbers += [offset + number for number in source.cells[index].columns]
-        name = self.functions.condition(node.rest) if node.rest is not None else None
-        spec = JoinSpec(
-            tuple((left.plain(one), right.plain(other)) for one, other in node.equal),
-            tuple(numbers),
-            self.functions.load()[name] if name else None,
-            self._default_row(node, right) if node.side == "left" else None,
-        )
-        averages = {**self.inputs[0].side.averages}
-        for position, other in enumerate(node.right_kept, start=border):
-            if other in self.inputs[1].side.averages:
-                averages[position] = self.inputs[1].side.averages[other]
-        return self._done(spec, layout, averages)
-
-    @staticmethod
-    def _default_row(node: JoinNode, right: Layout) -> tuple[Value, ...]:
-        row: list[Value] = [None] * right.relation.width
-        for other, default in zip(node.right_kept, node.defaults, strict=True):
-            row[right.plain(other)] = default.value
-        return tuple(row)

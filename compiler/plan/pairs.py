@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from compiler.graph import Transform, TransformGraph
+from compiler.plan.aggregates import is_ordered
 from mpl.typed import (
     AggregateNode,
     AsofNode,
@@ -52,7 +53,8 @@ def _asked_of_inputs(transform: Transform, here: set[int]) -> Iterator[tuple[int
             kept = enumerate(node.kept)
             yield from ((0, old) for position, old in kept if node.drops_key or position in here)
         case AggregateNode():
-            yield from ((0, position) for position in node.group)
+            ordered = node.input.schema.key if is_ordered(node) else ()
+            yield from ((0, position) for position in (*node.group, *ordered))
         case JoinNode() | AsofNode():
             yield from _asked_by_join(node, here)
         case MatchingNode():
@@ -60,7 +62,8 @@ def _asked_of_inputs(transform: Transform, here: set[int]) -> Iterator[tuple[int
             yield from (pair for one, other in node.equal for pair in ((0, one), (1, other)))
         case TopNode():
             width = len(node.input.schema.columns)
-            yield from ((0, position) for position in (*node.per, *here) if position < width)
+            key = node.input.schema.key
+            yield from ((0, position) for position in (*node.per, *key, *here) if position < width)
         case LatestNode() | DistinctNode():
             yield from ((0, position) for position in range(len(node.input.schema.columns)))
         case UnionNode() | MinusNode():
@@ -80,4 +83,8 @@ def _asked_by_join(node: JoinNode | AsofNode, here: set[int]) -> Iterator[tuple[
     for position, other in enumerate(node.right_kept):
         if is_outer or border + position in here:
             yield 1, other
-    yield from ((0, position) for position in here if position < border)
+    is_full = isinstance(node, JoinNode) and node.side == "full"
+    yield from ((0, position) for position in range(border) if is_full or position in here)
+    if isinstance(node, AsofNode):
+        yield 0, node.left_time
+        yield from ((1, position) for position in (node.right_time, *node.right.schema.key))

@@ -72,22 +72,23 @@ class CountSpec(AggregateSpec):
         return Total(relation, self.argument, self.where, _one, 1)
 
 
-Parts = Callable[[int], tuple[int, ...]]
+Parts = Callable[[Value], tuple[int, ...]]
 
 
-def _as_is(value: int) -> tuple[int, ...]:
-    return (value,)
+def _as_is(value: Value) -> tuple[int, ...]:
+    return (_whole(value),)
 
 
-def _by_sign(value: int) -> tuple[int, ...]:
-    return (value, 0) if value >= 0 else (0, -value)
+def _by_sign(value: Value) -> tuple[int, ...]:
+    whole = _whole(value)
+    return (whole, 0) if whole >= 0 else (0, -whole)
 
 
-def _with_one(value: int) -> tuple[int, ...]:
-    return (value, 1)
+def _with_one(value: Value) -> tuple[int, ...]:
+    return (_whole(value), 1)
 
 
-def _one(value: int) -> tuple[int, ...]:  # noqa: ARG001
+def _one(value: Value) -> tuple[int, ...]:  # noqa: ARG001
     return (1,)
 
 
@@ -118,7 +119,7 @@ class Total(Aggregate):
             total = totals.get(group)
             if total is None:
                 total = totals[group] = [_whole(part) for part in before(group)]
-            for i, part in enumerate(parts(_whole(value))):
+            for i, part in enumerate(parts(value)):
                 if part:
                     total[i] += sign * part
                     ticks[group] = max(tick, ticks.get(group, tick))

@@ -54,7 +54,8 @@ def test_a_python_module_can_be_allowed() -> None:
 def test_everything_is_reported_once() -> None:
     text = """
     stream A (k int, at time) event time at; stream B (k int, x int, at time) event time at;
-    view V = from A |> asof join B as B using k |> window tumble(at, 1 s);
+    function f(x int) returns int python "m:f";
+    view V = from A |> asof join B as B using k |> extend y := f(x) |> window tumble(at, 1 s);
     view W = from V |> where x > 1;
     """
-    assert [diagnostic.code.name for diagnostic in refused(text)] == ["CMP0102", "CMP0101"]
+    assert [diagnostic.code.name for diagnostic in refused(text)] == ["CMP0104", "CMP0101"]

@@ -53,6 +53,10 @@ def numbers(rows: Sequence[Row]) -> list[int]:
     return [row[3] for row in rows if row[3] != 4]
 
 
+def name(*row: Any) -> Any:
+    return None if row[3] == 4 else "abcd"[row[3]]
+
+
 def large(*row: Any) -> Any:
     return None if row[3] == 4 else row[3] > 1
 
@@ -84,6 +88,8 @@ AGGREGATES: dict[str, tuple[AggregateSpec, tuple, Callable[[list[Row]], Row]]] =
     "min": (MinSpec(v), (DOWN,), lambda rows: (min(numbers(rows), default=None),)),
     "max": (MaxSpec(w), (UP,), lambda rows: (max(r[4] for r in rows),)),
     "max even": (MaxSpec(w, even), (UP,), lambda rows: (max((r[4] for r in rows if r[4] % 2 == 0), default=None),)),
+    "count text": (CountSpec(name), (UP,), lambda rows: (len(numbers(rows)),)),
+    "distinct text": (CountDistinctSpec(name), (UP,), lambda rows: (len(set(numbers(rows))),)),
     "distinct": (CountDistinctSpec(v), (UP,), lambda rows: (len(set(numbers(rows))),)),
     "distinct even": (
         CountDistinctSpec(v, even),
