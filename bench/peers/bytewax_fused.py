@@ -6,7 +6,6 @@ items while it runs. Time counts from the first batch of buys that is asked for 
 
 from __future__ import annotations
 
-import time
 from importlib.metadata import version
 from typing import Any
 
@@ -17,13 +16,8 @@ from bytewax.operators import StatefulBatchLogic  # type: ignore[import-not-foun
 from bytewax.outputs import DynamicSink, StatelessSinkPartition  # type: ignore[import-not-found,unused-ignore]
 from bytewax.testing import run_main  # type: ignore[import-not-found,unused-ignore]
 
-from bench.peers.outcome import Task, finish, task
+from bench.peers.outcome import Stopwatch, Task, finish, task
 from bench.tickets_events import View
-
-
-class Clock:
-    started = 0.0
-    ended = 0.0
 
 
 class Rows(StatelessSourcePartition):  # type: ignore[misc,unused-ignore]
@@ -37,8 +31,8 @@ class Rows(StatelessSourcePartition):  # type: ignore[misc,unused-ignore]
         if self._waits_for is not None:
             if not self._waits_for.has_offers:
                 return []
-            if not Clock.started:
-                Clock.started = time.perf_counter()
+            if self._waits_for.watch is None:
+                self._waits_for.watch = Stopwatch()
         return next(self._batches)
 
 
@@ -57,6 +51,8 @@ class Told(StatelessSinkPartition):  # type: ignore[misc,unused-ignore]
         self.view: View = {}
         self.changes = 0
         self._items = items
+        self.watch: Stopwatch | None = None
+        self.times = (0.0, 0.0)
         self.has_offers = False
 
     def write_batch(self, items: list[tuple[str, tuple[int, int]]]) -> None:
@@ -68,7 +64,8 @@ class Told(StatelessSinkPartition):  # type: ignore[misc,unused-ignore]
                 del view[int(key)]
         self.changes += len(items)
         self.has_offers = self.has_offers or self.changes >= self._items
-        Clock.ended = time.perf_counter()
+        if self.watch is not None:
+            self.times = self.watch.times()
 
 
 class Sink(DynamicSink):  # type: ignore[misc,unused-ignore]
@@ -124,9 +121,8 @@ def main() -> None:
     given = task(1_000)
     told = Told(given.events.item_count)
     run_main(flow_of(given, told))
-    seconds = Clock.ended - Clock.started
     changes = told.changes - given.events.item_count
-    finish(given, "Bytewax, fused", version("bytewax"), given.events.buys, seconds, changes, told.view)
+    finish(given, "Bytewax, fused", version("bytewax"), given.events.buys, told.times, changes, told.view)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from dataclasses import asdict, dataclass
 
 from bench.tickets_events import ITEMS, TicketEvents, View, generate
@@ -23,6 +24,8 @@ class Outcome:
     version: str
     events: int
     seconds: float
+    cpu_seconds: float
+    """Of all threads of the process: what neighbours on the machine do is not in it."""
     changes: int
     batch: int
     ok: bool
@@ -38,7 +41,22 @@ def task(batch: int) -> Task:
     return Task(generate(options.buys, options.items), options.batch, options.seconds)
 
 
-def finish(task: Task, peer: str, version: str, buys: int, seconds: float, changes: int, view: View) -> None:
+class Stopwatch:
+    """Seconds by the clock and of the processor, from the start until now."""
+
+    def __init__(self) -> None:
+        self._clock, self._processor = time.perf_counter(), time.process_time()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self._clock
+
+    def times(self) -> tuple[float, float]:
+        return self.seconds(), time.process_time() - self._processor
+
+
+def finish(
+    task: Task, peer: str, version: str, buys: int, times: tuple[float, float], changes: int, view: View
+) -> None:
     """`changes` are those that buys caused: the first appearance of every item does not count."""
     ok = view == task.events.available(buys)
-    print(json.dumps(asdict(Outcome(peer, version, buys, seconds, changes, task.batch, ok))))
+    print(json.dumps(asdict(Outcome(peer, version, buys, *times, changes, task.batch, ok))))

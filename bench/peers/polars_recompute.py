@@ -7,13 +7,12 @@ Two ways: from all buys so far (`recompute`, which needs no thought), and from t
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 
 import polars as pl  # type: ignore[import-not-found,unused-ignore]
 
-from bench.peers.outcome import finish, task
+from bench.peers.outcome import Stopwatch, finish, task
 from bench.tickets_events import View
 
 
@@ -50,8 +49,8 @@ def main() -> None:
     view: View = {item: (price, left) for item, price, left in before.rows()}
     columns = pl.DataFrame({"item_id": events.items, "qty": events.quantities})
     changes = taken = 0
-    started = time.perf_counter()
-    while taken < events.buys and time.perf_counter() - started < given.seconds:
+    watch = Stopwatch()
+    while taken < events.buys and watch.seconds() < given.seconds:
         sold = totals(columns.slice(taken, batch))
         left = pl.col("offered") - pl.col("total").fill_null(0)
         joined = offers.join(sold, on="item_id", how="left").select("item_id", "price", avail=left)
@@ -64,8 +63,7 @@ def main() -> None:
         changes += len(new) + len(gone)
         before = now
         taken = min(taken + batch, events.buys)
-    seconds = time.perf_counter() - started
-    finish(given, f"Polars, {way}", version("polars"), taken, seconds, changes, view)
+    finish(given, f"Polars, {way}", version("polars"), taken, watch.times(), changes, view)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@ No log, no other views, no typed input: what remains is what the language costs.
 from __future__ import annotations
 
 import platform
-import time
 
-from bench.peers.outcome import finish, task
+from bench.peers.outcome import Stopwatch, finish, task
 from bench.tickets_events import View
 
 
@@ -21,8 +20,8 @@ def main() -> None:
     buys = zip(events.items.tolist(), events.quantities.tolist(), strict=True)
     rows = [{"item_id": item, "qty": quantity} for item, quantity in buys]
     changes = taken = 0
-    started = time.perf_counter()
-    while taken < len(rows) and time.perf_counter() - started < given.seconds:
+    watch = Stopwatch()
+    while taken < len(rows) and watch.seconds() < given.seconds:
         told: list[tuple[int, int, int]] = []
         for row in rows[taken : taken + given.batch]:
             item = row["item_id"]
@@ -38,8 +37,7 @@ def main() -> None:
                 del view[item]
         changes += len(told)
         taken = min(taken + given.batch, len(rows))
-    seconds = time.perf_counter() - started
-    finish(given, "Python loop (limit)", platform.python_version(), taken, seconds, changes, view)
+    finish(given, "Python loop (limit)", platform.python_version(), taken, watch.times(), changes, view)
 
 
 if __name__ == "__main__":
