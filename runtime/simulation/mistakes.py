@@ -1,8 +1,7 @@
 """The power of the simulator: every planted mistake, and how many seeds it takes to find it.
 
-`hunt` runs seeds with one mistake planted until a check fails. Hunting grounds are tried seed by seed in turn, the
-short runs on small graphs first. `known_seeds.py` keeps where each was found, so that the tests need only look
-there.
+`hunt` runs seeds with one mistake planted until a check fails: mostly the short runs on small graphs, and now and then
+a large one. The tests keep a list of where each was found, so that they need only look there.
 """
 
 from __future__ import annotations
