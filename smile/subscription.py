@@ -51,18 +51,24 @@ class Change:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is queued: physical rows, with what the protocol said about each of them."""
+    """What is queued: physical rows, with what is known about each of them, or about all (then once)."""
 
     is_snapshot: bool
     rows: Batch
-    final: Sequence[bool]
-    as_of: Sequence[int]
+    final: Sequence[bool] | bool
+    as_of: Sequence[int] | int
     low: Sequence[tuple[Value, ...]] | None = None
     high: Sequence[tuple[Value, ...]] | None = None
 
     @staticmethod
     def of(told: Deliver, *, is_snapshot: bool) -> Delivery:
-        return Delivery(is_snapshot, told.rows, told.final, [told.horizon] * len(told.rows), told.low, told.high)
+        return Delivery(is_snapshot, told.rows, told.final, told.horizon, told.low, told.high)
+
+    def finals(self) -> Sequence[bool]:
+        return [self.final] * len(self.rows) if isinstance(self.final, bool) else self.final
+
+    def horizons(self) -> Sequence[int]:
+        return [self.as_of] * len(self.rows) if isinstance(self.as_of, int) else self.as_of
 
 
 class ChangeBatch:
@@ -91,11 +97,11 @@ class ChangeBatch:
 
     @property
     def final(self) -> Sequence[bool]:
-        return self._delivery.final
+        return self._delivery.finals()
 
     @property
     def as_of(self) -> Sequence[int]:
-        return self._delivery.as_of
+        return self._delivery.horizons()
 
     def column(self, name: str) -> Sequence[object]:
         """The values of one column, for all rows."""
@@ -111,10 +117,13 @@ class ChangeBatch:
     def changes(self) -> Iterator[Change]:
         """One by one."""
         told = self._delivery
+        here: Kind = "snapshot" if told.is_snapshot else "changed"
+        parts = zip(
+            told.rows.visible, self.keys(), self._reader.rows(told.rows), told.finals(), told.horizons(), strict=True
+        )
         bounds = self._bounds()
-        for i, (key, row) in enumerate(zip(self.keys(), self._reader.rows(told.rows), strict=True)):
-            kind: Kind = "gone" if not told.rows.visible[i] else "snapshot" if told.is_snapshot else "changed"
-            yield Change(kind, key, row, told.final[i], told.as_of[i], bounds[i] if bounds else None)
+        for i, (visible, key, row, final, as_of) in enumerate(parts):
+            yield Change(here if visible else "gone", key, row, bool(final), as_of, bounds[i] if bounds else None)
 
     def _bounds(self) -> list[dict[str, tuple[object, object]]] | None:
         low, high = self._delivery.low, self._delivery.high
@@ -136,23 +145,24 @@ def squeeze(deliveries: Sequence[Delivery], key_width: int) -> Delivery:
             latest.pop(key, None)
             latest[key] = (number, i)
     is_snapshot = deliveries[0].is_snapshot
+    width = len(deliveries[0].rows.columns)
     places = [
         (deliveries[number], i)
         for number, i in latest.values()
         if not is_snapshot or deliveries[number].rows.visible[i]  # of a row that came and went nothing needs saying
     ]
     rows = Batch(
-        tuple([told.rows.columns[c][i] for told, i in places] for c in range(len(deliveries[0].rows.columns))),
+        tuple([told.rows.columns[c][i] for told, i in places] for c in range(width)),
         [told.rows.max_ticks[i] for told, i in places],
-        [told.rows.visible[i] for told, i in places],
+        [bool(told.rows.visible[i]) for told, i in places],
     )
     low = high = None
     if deliveries[0].low is not None:
         low = [told.low[i] for told, i in places if told.low is not None]
         high = [told.high[i] for told, i in places if told.high is not None]
-    return Delivery(
-        is_snapshot, rows, [told.final[i] for told, i in places], [told.as_of[i] for told, i in places], low, high
-    )
+    final = [told.final if isinstance(told.final, bool) else told.final[i] for told, i in places]
+    as_of = [told.as_of if isinstance(told.as_of, int) else told.as_of[i] for told, i in places]
+    return Delivery(is_snapshot, rows, final, as_of, low, high)
 
 
 class Subscription:
@@ -237,6 +247,8 @@ class Subscription:
         assert self._callback is not None
         while (batch := self._take(flush=flush)) is not None:
             for change in batch.changes():
+                if self._closed:
+                    return
                 try:
                     self._callback(change)
                 except Exception as error:

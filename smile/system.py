@@ -23,29 +23,18 @@ from runtime.embedded.engine import Engine, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
-from runtime.operators.copy import CopySpec
-from runtime.plan import Component, Emit, Finality, InEdge, StreamSpec
-from runtime.protocol.events import Deliver
-from runtime.protocol.leaf import Leaf
+from runtime.plan import Component, Emit, Finality, StreamSpec
 from smile.columns import arrow_table, pandas_frame
+from smile.delivery import Hub, LeafHub, WatchHub
 from smile.errors import Closed, LogUnusable, PublishUncertain, SmileError, ViewFailed
 from smile.program import Program
 from smile.streams import StreamInput
-from smile.subscription import QUEUE_ROWS, Change, Delivery, Subscription
+from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.tables import table_rows
 from smile.views import ViewReader
 
 RECOVER_ROWS = 262_144
 """Rows of a log that are read at once while the rules about earlier events are recovered."""
-
-
-class _Hub:
-    """One leaf and all subscriptions that it feeds: they share its copy of the view."""
-
-    def __init__(self, leaf: Component) -> None:
-        self.component = leaf
-        self.leaf: Leaf | None = None
-        self.subscriptions: list[Subscription] = []
 
 
 def run(
@@ -77,7 +66,7 @@ class System:
         self._is_closed = False
         self._is_working = False
         self._readers: dict[str, ViewReader] = {}
-        self._hubs: dict[tuple[str, str, Emit], _Hub] = {}
+        self._hubs: dict[tuple[str, Emit], Hub] = {}
         self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
         self._known_failures = 0
         plan, declared = program.plan, program.checked.program
@@ -255,7 +244,6 @@ class System:
         with self._working():
             plan = self.program.relation(view)
             hub = self._hub(plan, mode)
-            assert hub.leaf is not None
             subscription = Subscription(
                 name,
                 self._reader(view),
@@ -269,38 +257,22 @@ class System:
             )
             hub.subscriptions.append(subscription)
             if wants_snapshot:
-                subscription.put(Delivery.of(hub.leaf.snapshot(), is_snapshot=True))
+                subscription.put(hub.snapshot())
                 if callback is not None:
                     self._due.append(subscription)
-            failure = self._failure_of(view, hub.component.name)
+            failure = self._failure_of(view, plan.component)
             if failure is not None:
                 subscription.fail(failure)
             return subscription
 
-    def _hub(self, plan: ViewPlan, mode: Emit) -> _Hub:
-        at = (plan.name, plan.component, mode)
-        hub = self._hubs.get(at)
-        if hub is None:
-            hub = self._hubs[at] = _Hub(_leaf_of(plan, mode))
-            finality = hub.component.relation.finality
-            wants_horizon = mode in (Emit.BOUNDS, Emit.AS_OF_HORIZON) or finality is Finality.HORIZON
-            told = hub
-
-            def receive(deliver: Deliver) -> None:
-                self._deliver(told, deliver)
-
-            hub.leaf = self._engine.attach(hub.component, receive, wants_horizon=wants_horizon)
-        return hub
-
-    def _deliver(self, hub: _Hub, told: Deliver) -> None:
-        """The leaf's own snapshot is for nobody: each subscriber got one when it came."""
-        if not hub.subscriptions:
-            return
-        delivery = Delivery.of(told, is_snapshot=False)
-        for subscription in hub.subscriptions:
-            subscription.put(delivery)
-            if subscription.has_callback:
-                self._due.append(subscription)
+    def _hub(self, plan: ViewPlan, mode: Emit) -> Hub:
+        at = (plan.name, mode)
+        if at not in self._hubs:
+            needs_leaf = mode in (Emit.BOUNDS, Emit.AS_OF_HORIZON)
+            needs_leaf = needs_leaf or plan.side.layout.relation.finality is Finality.HORIZON
+            kind = LeafHub if needs_leaf else WatchHub
+            self._hubs[at] = kind(self._engine, plan, mode, self._due.append)
+        return self._hubs[at]
 
     def _left(self, subscription: Subscription) -> None:
         with self._lock:
@@ -308,7 +280,7 @@ class System:
                 if subscription in hub.subscriptions:
                     hub.subscriptions.remove(subscription)
                     if not hub.subscriptions and not self._is_closed:
-                        self._engine.detach(hub.component.name)
+                        hub.close()
                         del self._hubs[at]
 
     # Work
@@ -336,6 +308,8 @@ class System:
         self._tell_failures()
         while self._due:
             self._run_callbacks(flush=False)
+            if self.is_closed:  # by a callback
+                return
             self._engine.drain()
             self._tell_failures()
 
@@ -353,11 +327,15 @@ class System:
         self._known_failures = len(self._engine.failures)
         for hub in self._hubs.values():
             for subscription in hub.subscriptions:
-                failure = self._failure_of(subscription.view, hub.component.name)
+                failure = self._failure_of(subscription.view, hub.source)
                 if failure is not None:
                     subscription.fail(failure)
 
     # The end
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
 
     def close(self) -> None:
         """Subscriptions end, the log is closed. Everything acknowledged is in it."""
@@ -401,11 +379,3 @@ def _with_residues(plan: ProgramPlan, logs: Mapping[str, SqliteLog]) -> dict[str
 
 def _now_us() -> int:
     return time.time_ns() // 1_000
-
-
-def _leaf_of(plan: ViewPlan, mode: Emit) -> Component:
-    """A subscriber's copy of a view. Events are rows like others there: their key is the tick."""
-    name = f"{plan.name} emit {mode.value}"
-    relation = replace(plan.side.layout.relation, is_event=False)
-    edge = InEdge(f"{plan.component}->{name}", plan.component)
-    return Component(name, relation, CopySpec(), (edge,), mode)

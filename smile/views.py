@@ -10,6 +10,7 @@ from compiler.plan.layout import Cell
 from mpl.functions.library import AVERAGE, bound_function
 from mpl.types import IntType, Type, Value
 from runtime.batch import Batch
+from runtime.columns import Numbers, numbers
 from smile.values import decoder
 
 Decode = Callable[[Value], object]
@@ -31,6 +32,8 @@ class ShownColumn:
             return first
         second = columns[self.cell.columns[1]]
         if self.cell.form == "difference":
+            if isinstance(first, Numbers) and isinstance(second, Numbers):
+                return numbers(first - second)  # both are not negative: the difference cannot overflow
             return [_difference(one, other) for one, other in zip(first, second, strict=True)]
         assert self.average is not None
         return [self.average(total, count) for total, count in zip(first, second, strict=True)]

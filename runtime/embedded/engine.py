@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runtime.batch import Batch
-from runtime.embedded.tuning import EMBEDDED
+from runtime.embedded.tuning import BATCH_ROWS_MAX, EMBEDDED
 from runtime.log.stream_log import LogError, LogFenced, StreamLog
 from runtime.plan import Component, Plan
 from runtime.protocol.build import AnyComponent, build_component
@@ -40,8 +40,11 @@ from runtime.protocol.events import (
     Restarted,
     RestartMe,
     Send,
+    Stepped,
     TimerFired,
     TrimLog,
+    WatchBegun,
+    WatchEnded,
 )
 from runtime.protocol.leaf import Leaf
 from runtime.protocol.messages import Message
@@ -57,6 +60,7 @@ CLEAN_EVERY = 1_024
 """After so many publishes receivers acknowledge, so that their senders can forget tombstones."""
 
 Receive = Callable[[Deliver], None]
+See = Callable[[Batch], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Engine:
         self._ends: dict[str, tuple[str, str]] = {}  # edge -> (sender, receiver)
         self._acks: dict[tuple[str, str], None] = {}  # (component, timer): acknowledgements that wait
         self._receivers: dict[str, Receive] = {}  # leaf -> who is told
+        self._watchers: dict[str, list[See]] = {}
         self._wants_horizon: dict[str, tuple[str, ...]] = {}  # leaf -> its streams
         self._sequences: dict[str, int] = {}
         self._outcomes: list[AcknowledgePublish | RefusePublish] = []  # of the publish under way
@@ -194,6 +199,23 @@ class Engine:
         self.failures.pop(leaf, None)
         self._acks = {ack: None for ack in self._acks if ack[0] != leaf}
 
+    # Watching
+
+    def watch(self, name: str, see: See) -> None:
+        """Tell `see`, from inside `drain`, what each step of this component changes; no copy of its rows is kept."""
+        self.start(name)
+        watchers = self._watchers.setdefault(name, [])
+        if not watchers:
+            self._feed(self.running[name], WatchBegun())
+        watchers.append(see)
+
+    def unwatch(self, name: str, see: See) -> None:
+        watchers = self._watchers[name]
+        watchers.remove(see)
+        if not watchers:
+            del self._watchers[name]
+            self._feed(self.running[name], WatchEnded())
+
     # Publishing
 
     def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> tuple[int, ...]:
@@ -220,10 +242,11 @@ class Engine:
             self.clean()
 
     def _work(self) -> None:
-        queue = self._queue
+        queue, running, ends = self._queue, self.running, self._ends
         while queue:
             component, edge, message = queue.popleft()
-            self._feed(component, MessageArrived(edge, message))
+            if running.get(component.name) is component and edge in ends:  # it may have left meanwhile
+                self._feed(component, MessageArrived(edge, message))
 
     def _advance_horizons(self, streams: set[str]) -> None:
         """Silence on streams that lag behind the newest event, so that rows can be known to be exact or final."""
@@ -263,6 +286,9 @@ class Engine:
         match instruction:
             case Deliver():
                 self._receivers[component.name](instruction)
+            case Stepped(rows):
+                for see in self._watchers[component.name]:
+                    see(rows)
             case ArmTimer(timer):
                 if timer.startswith("ack:"):
                     self._acks[component.name, timer] = None
@@ -307,6 +333,12 @@ class Engine:
         log = self.logs[name].open(self._epoch)
         self.running[name] = made
         self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
+        if name in self._watchers:
+            self._feed(made, WatchBegun())
+            missed = made.coverage().difference(component.coverage())[0]  # logged, though nobody was told
+            _, rows, _ = self.logs[name].read(missed, BATCH_ROWS_MAX)
+            if len(rows):
+                self._carry_out(made, Stepped(rows))
         receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
         for edge in receivers:
             self._feed(made, ReceiverAttached(edge))

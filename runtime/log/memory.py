@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from runtime.batch import Batch
 from runtime.log.stream_log import CHUNK_ROWS_MIN, LogFenced, Reading, StreamLog
@@ -21,18 +22,19 @@ class MemoryLog(StreamLog):
         self._epoch = 0
         self._chunks: list[Batch] = []
         self._last_ticks: list[int] = []  # of each chunk
-        self._publish: tuple[str, int, tuple[int, ...]] | None = None
+        self._publish: tuple[str, int, Sequence[int]] | None = None  # the newest: there is one producer
 
     def open(self, epoch: int) -> LogState:
         self._epoch = max(self._epoch, epoch)
-        publishes = (self._publish,) if self._publish else ()
+        newest = [] if self._publish is None else [self._publish]
+        publishes = tuple((producer, sequence, tuple(ticks)) for producer, sequence, ticks in newest)
         return LogState(self.last_tick, self.reserved_tick, self.trimmed_tick, publishes)
 
     def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:
         self._check_epoch(epoch)
         assert rows.max_ticks[0] > self.last_tick, "ticks of a stream rise"
         self.last_tick = rows.max_ticks[-1]
-        self._publish = (producer, sequence, tuple(rows.max_ticks))
+        self._publish = (producer, sequence, rows.max_ticks)
         if self._chunks and len(self._chunks[-1]) < CHUNK_ROWS_MIN and len(rows) < CHUNK_ROWS_MIN:
             self._extend_chunk(rows)
             self._last_ticks[-1] = self.last_tick

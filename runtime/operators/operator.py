@@ -44,6 +44,7 @@ class Operator(ABC):
             Rows(relation.key_width, relation.width) if not relation.is_event or self.keeps_events(edge) else None
             for edge, relation in enumerate(inputs)
         ]
+        self._shown: set[int] = set()  # slots of visible rows, kept while somebody watches
         self.in_floor = NO_TICK
         """Kept by the shell. A versioned row's max_tick is at least this."""
         self.hidden_tick = NO_TICK
@@ -90,6 +91,24 @@ class Operator(ABC):
         """Read `export_extra` back, or rebuild indexes: `rows` and `inputs` are already restored."""
 
     # What the shell calls
+
+    def watch(self) -> None:
+        """Somebody will ask for `changed` after every step from now on."""
+        self._shown = set(self.rows.visible_slots())
+
+    def changed(self, touched: Sequence[int]) -> Batch:
+        """What the step that touched these slots changed for somebody who watches: rows that are shown now, and rows
+        that were. Of a row that never was visible nothing is said."""
+        rows, shown, told = self.rows, self._shown, []
+        for slot in touched:
+            if rows.visible[slot]:
+                shown.add(slot)
+            elif slot in shown:
+                shown.remove(slot)
+            else:
+                continue
+            told.append(slot)
+        return rows.select(told)
 
     def take(self, edge: int, batch: Batch) -> list[int]:
         """Apply one batch and remember it; the touched output slots, each once."""

@@ -32,6 +32,8 @@ from runtime.protocol.events import (
     Restarted,
     Send,
     TimerFired,
+    WatchBegun,
+    WatchEnded,
 )
 from runtime.protocol.messages import Message, Upstream
 from runtime.protocol.out_edge import OutEdge
@@ -49,6 +51,7 @@ class Component(ABC):
         self.lineages_count = len(plan.lineages[name])
         self.planned_out_edges = plan.out_edges[name]
         self.epoch = 0
+        self.is_watched = False
         self.counters: Counter[str] = Counter()
         self._instructions: list[Instruction] = []
 
@@ -101,6 +104,11 @@ class Component(ABC):
             case ReceiverDetached(edge):
                 self._out_edge(edge)
                 self._detach(edge)
+            case WatchBegun():
+                self.is_watched = True
+                self._watch_begun()
+            case WatchEnded():
+                self.is_watched = False
             case CheckpointDue():
                 self._checkpoint()
             case CheckpointWritten(number):
@@ -167,6 +175,9 @@ class Component(ABC):
 
     @abstractmethod
     def _detach(self, edge: str) -> None: ...
+
+    def _watch_begun(self) -> None:  # noqa: B027
+        """From now on Stepped is emitted for every step."""
 
     def _checkpoint(self) -> None:  # noqa: B027
         """Streams have none: their log is what counts."""

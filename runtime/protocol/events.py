@@ -82,6 +82,16 @@ class ReceiverDetached:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchBegun:
+    """Somebody in this very process wants to see what each step changes, without an edge: Stepped, from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEnded:
+    """Nobody watches any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """Rows for a stream: payload columns without the tick, all in or all out. (producer, sequence) identifies them."""
 
@@ -145,6 +155,8 @@ Event = (
     | TimerFired
     | ReceiverAttached
     | ReceiverDetached
+    | WatchBegun
+    | WatchEnded
     | Published
     | LogWritten
     | LogFailed
@@ -266,6 +278,13 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
+class Stepped:
+    """For whoever watches: what the step just made changed, in order; a row may occur more than once."""
+
+    rows: Batch
+
+
+@dataclass(frozen=True, slots=True)
 class ReportTrimmed:
     """Ticks this component needs have left the log: only a bulk install or an archive can help."""
 
@@ -308,6 +327,7 @@ Instruction = (
     | AcknowledgePublish
     | RefusePublish
     | Deliver
+    | Stepped
     | ReportTrimmed
     | ReportFailed
     | RestartMe

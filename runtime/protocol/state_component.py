@@ -15,7 +15,7 @@ from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
 from runtime.protocol.errors import BadRange, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
-from runtime.protocol.events import Restarted
+from runtime.protocol.events import Restarted, Stepped
 from runtime.protocol.messages import (
     Ack,
     Curiosity,
@@ -83,6 +83,9 @@ class StateComponent(StateReceiver):
 
     # Steps
 
+    def _watch_begun(self) -> None:
+        self.operator.watch()
+
     def _advance(self, touched: list[int]) -> None:
         """S1: one input message that changed something is one step."""
         rows = self.operator.rows
@@ -97,6 +100,8 @@ class StateComponent(StateReceiver):
         else:
             self._tell_all()
         self._stepped(touched)
+        if self.is_watched and touched:
+            self.emit(Stepped(self.operator.changed(touched)))
         if not self.out_edges:
             self._forget_tombstones()
 

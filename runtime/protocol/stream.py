@@ -30,6 +30,7 @@ from runtime.protocol.events import (
     ReserveSilence,
     Restarted,
     RestartMe,
+    Stepped,
     Stopped,
     TrimLog,
 )
@@ -210,6 +211,8 @@ class StreamComponent(Component):
         cover = LineageCoverage([Coverage.of((self.covered_tick + 1, up_to_tick))])
         self.covered_tick = up_to_tick
         self.assigned_tick = max(self.assigned_tick, up_to_tick)
+        if self.is_watched and len(rows):
+            self.emit(Stepped(rows))
         for piece in split_events(cover, rows, self.tuning.message_rows_max):
             for edge in self.out_edges.values():
                 self.send(edge.name, piece)

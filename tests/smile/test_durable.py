@@ -152,7 +152,8 @@ def test_a_failed_write_is_uncertain_and_the_stream_goes_on(tmp_path: Path, monk
     with smile.run(program, data=tmp_path) as system:
         system.publish("Sales", {"item": 1, "qty": 1})
         assert system.rows("Sold") == [{"item": 1, "total": 1, "n": 1}]
-        append = SqliteLog.append
+        append, changes = SqliteLog.append, system.subscribe("Sales")
+        changes.ready()
 
         def fails_afterwards(self: SqliteLog, *arguments: object) -> None:
             append(self, *arguments)  # type: ignore[arg-type]
@@ -166,5 +167,6 @@ def test_a_failed_write_is_uncertain_and_the_stream_goes_on(tmp_path: Path, monk
             system.publish("Sales", {"item": 1, "qty": 2})
         system.publish("Sales", {"item": 1, "qty": 3})
         assert system.rows("Sold") == [{"item": 1, "total": 6, "n": 3}]
+        assert [change.row["qty"] for change in changes.ready()] == [2, 3]
     with smile.run(program, data=tmp_path) as system:
         assert system.rows("Sold") == [{"item": 1, "total": 6, "n": 3}]

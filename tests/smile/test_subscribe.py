@@ -124,20 +124,43 @@ def test_cuts_are_told_when_every_stream_has_been_heard(system: smile.System) ->
         assert change.as_of >= tick
 
 
-def test_two_subscribers_share_a_leaf_and_leave_one_by_one(system: smile.System) -> None:
-    one = system.subscribe("Sold")
+@pytest.mark.parametrize("emit", ["changes", "as of horizon"])
+def test_subscribers_share_what_feeds_them_and_leave_one_by_one(system: smile.System, emit: str) -> None:
+    one = system.subscribe("Sold", emit=emit)
     sell(system, 1, 1)
-    two = system.subscribe("Sold")
+    two = system.subscribe("Sold", emit=emit)
     sell(system, 1, 1)
     assert brief(one.ready()) == [("changed", 1, 1), ("changed", 1, 2)]
     assert brief(two.ready()) == [("snapshot", 1, 1), ("changed", 1, 2)]
-    running = len(system._engine.running)
+    assert len(system._hubs) == 1
     one.close()
-    assert len(system._engine.running) == running
+    assert len(system._hubs) == 1
     sell(system, 1, 1)
     assert brief(two.ready()) == [("changed", 1, 3)]
     two.close()
-    assert len(system._engine.running) == running - 1
+    assert not system._hubs
+    assert set(system._engine.running) == {"Sales", "Sold"}
+    three = system.subscribe("Sold", emit=emit)
+    sell(system, 1, 1)
+    assert brief(three.ready()) == [("snapshot", 1, 3), ("changed", 1, 4)]
+
+
+def test_of_a_row_that_never_was_visible_nothing_is_said(system: smile.System) -> None:
+    with system.subscribe("Small") as changes:
+        sell(system, 1, 50)
+        sell(system, 1, 1)
+        sell(system, 2, 9)
+        assert brief(changes.ready()) == [("changed", 2, 9)]
+
+
+def test_streams_can_be_subscribed_to(system: smile.System) -> None:
+    with system.subscribe("Sales") as changes, system.subscribe("Big") as big:
+        system.publish_many("Sales", {"item": [1, 2], "qty": [3, 60]})
+        assert [(change.kind, change.row, change.final) for change in changes.ready()] == [
+            ("changed", {"item": 1, "qty": 3}, True),
+            ("changed", {"item": 2, "qty": 60}, True),
+        ]
+        assert brief(big.ready()) == [("changed", 2, 60)]
 
 
 def test_a_slow_reader_gets_the_latest_state() -> None:
@@ -219,6 +242,22 @@ def test_callbacks_may_publish_and_read(system: smile.System) -> None:
     errors = system.subscribe("Small", lambda _: system.settle())
     sell(system, 3, 1)
     assert "cannot be called from a callback" in str(errors.errors[0])
+
+
+def test_a_callback_may_close_its_subscription_and_the_system(system: smile.System) -> None:
+    seen: list[object] = []
+
+    def once(change: smile.Change) -> None:
+        seen.append(change.row["item"])
+        subscription.close()
+
+    subscription = system.subscribe("Sold", once)
+    system.publish_many("Sales", {"item": [1, 2], "qty": [1, 1]})
+    sell(system, 3, 1)
+    assert seen == [1]
+    system.subscribe("Sold", lambda _: system.close())
+    with pytest.raises(smile.Closed):
+        sell(system, 4, 1)
 
 
 def test_publishing_while_iterating(system: smile.System) -> None:

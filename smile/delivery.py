@@ -1,0 +1,102 @@
+"""Hubs: what stands between the engine and the subscriptions to one view in one emit mode.
+
+A system makes one for the first subscription and drops it after the last. `WatchHub` passes on what each step of the
+view's own component changes: no copy of the view is kept. `LeafHub` has a leaf of the protocol, which keeps one:
+bounds and consistent cuts need to know what was told and what has to wait.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+
+from compiler.plan.build import ViewPlan
+from runtime.batch import Batch
+from runtime.embedded.engine import Engine
+from runtime.operators.copy import CopySpec
+from runtime.plan import Component, Emit, Finality, InEdge
+from runtime.protocol.events import Deliver
+from smile.subscription import Delivery, Subscription
+
+
+class Hub(ABC):
+    """`source` is the component that has the view; `due` is told of subscriptions whose callback has to run."""
+
+    def __init__(self, engine: Engine, plan: ViewPlan, due: Callable[[Subscription], None]) -> None:
+        self.subscriptions: list[Subscription] = []
+        self.source = plan.component
+        self._engine = engine
+        self._due = due
+
+    def _tell(self, delivery: Delivery) -> None:
+        for subscription in self.subscriptions:
+            subscription.put(delivery)
+            if subscription.has_callback:
+                self._due(subscription)
+
+    @abstractmethod
+    def snapshot(self) -> Delivery:
+        """What a subscription that comes now is told first."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class WatchHub(Hub):
+    """`emit changes`, and `emit final` where rows are final as soon as they are visible, or never."""
+
+    def __init__(self, engine: Engine, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
+        super().__init__(engine, plan, due)
+        finality = plan.side.layout.relation.finality
+        assert finality is not Finality.HORIZON, "somebody has to notice when the horizon reaches a row"
+        self._are_final = finality is Finality.VISIBLE
+        self._only_final = mode is Emit.FINAL
+        engine.watch(self.source, self._see)
+
+    def _see(self, rows: Batch) -> None:
+        if not self.subscriptions or not len(rows) or (self._only_final and not self._are_final):
+            return
+        if self._only_final:
+            rows = rows.take([i for i, visible in enumerate(rows.visible) if visible])
+        self._tell(self._delivery(rows, is_snapshot=False))
+
+    def _delivery(self, rows: Batch, *, is_snapshot: bool) -> Delivery:
+        final = rows.visible if self._are_final else False
+        return Delivery(is_snapshot, rows, final, self._engine.running[self.source].horizon())
+
+    def snapshot(self) -> Delivery:
+        rows = self._engine.rows_of(self.source)
+        if self._only_final and not self._are_final:
+            rows = rows.slice(0, 0)
+        return self._delivery(rows, is_snapshot=True)
+
+    def close(self) -> None:
+        self._engine.unwatch(self.source, self._see)
+
+
+class LeafHub(Hub):
+    """`emit bounds` and `emit as of horizon`, and whatever is final only once the horizon has passed."""
+
+    def __init__(self, engine: Engine, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
+        super().__init__(engine, plan, due)
+        self._component = _leaf_of(plan, mode)
+        self._leaf = engine.attach(self._component, self._receive, wants_horizon=True)
+
+    def _receive(self, told: Deliver) -> None:
+        """The leaf's own snapshot is for nobody: each subscriber got one when it came."""
+        self._tell(Delivery.of(told, is_snapshot=False))
+
+    def snapshot(self) -> Delivery:
+        return Delivery.of(self._leaf.snapshot(), is_snapshot=True)
+
+    def close(self) -> None:
+        self._engine.detach(self._component.name)
+
+
+def _leaf_of(plan: ViewPlan, mode: Emit) -> Component:
+    """A subscriber's copy of a view. Events are rows like others there: their key is the tick."""
+    name = f"{plan.name} emit {mode.value}"
+    relation = replace(plan.side.layout.relation, is_event=False)
+    edge = InEdge(f"{plan.component}->{name}", plan.component)
+    return Component(name, relation, CopySpec(), (edge,), mode)
