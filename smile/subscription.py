@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from runtime.batch import Batch
 from runtime.plan import Emit
@@ -91,9 +93,13 @@ class ChangeBatch:
         return self._reader.names
 
     @property
-    def visible(self) -> Sequence[bool]:
+    def visible(self) -> list[bool]:
         """False: the row is no longer in the view."""
-        return self._delivery.rows.visible
+        return [bool(visible) for visible in self._delivery.rows.visible]
+
+    def visible_array(self) -> Any:
+        """The same as a numpy array."""
+        return np.asarray(self._delivery.rows.visible, np.bool_)
 
     @property
     def final(self) -> Sequence[bool]:
@@ -103,13 +109,17 @@ class ChangeBatch:
     def as_of(self) -> Sequence[int]:
         return self._delivery.horizons()
 
-    def column(self, name: str) -> Sequence[object]:
+    def column(self, name: str) -> list[object]:
         """The values of one column, for all rows."""
-        found = next(column for column in self._reader.columns if column.name == name)
-        return found.values(self._delivery.rows.columns)
+        return list(self._reader.column(name).values(self._delivery.rows.columns))
 
-    def columns(self) -> dict[str, Sequence[object]]:
-        return {column.name: column.values(self._delivery.rows.columns) for column in self._reader.columns}
+    def array(self, name: str) -> Any:
+        """The same as a numpy array of what the engine computes with: decimals are whole numbers scaled by their
+        digits, times and durations are microseconds. Nothing is converted where it is an array already."""
+        return np.asarray(self._reader.column(name).canonical(self._delivery.rows.columns))
+
+    def columns(self) -> dict[str, list[object]]:
+        return {name: self.column(name) for name in self.names}
 
     def keys(self) -> list[tuple[object, ...]]:
         return self._reader.keys(self._delivery.rows)

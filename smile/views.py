@@ -11,6 +11,7 @@ from mpl.functions.library import AVERAGE, bound_function
 from mpl.types import IntType, Type, Value
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
+from smile.errors import UnknownName
 from smile.values import decoder
 
 Decode = Callable[[Value], object]
@@ -70,6 +71,12 @@ class ViewReader:
     @property
     def types(self) -> tuple[Type, ...]:
         return tuple(column.type for column in self.columns)
+
+    def column(self, name: str) -> ShownColumn:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise UnknownName(f"`{self.name}` has no column `{name}`; it has {', '.join(self.names)}")
 
     def ordered(self, batch: Batch) -> Batch:
         """The same rows in the order of their keys, nulls last."""

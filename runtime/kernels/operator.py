@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from runtime.batch import Batch
+from runtime.columns import Numbers, numbers
 from runtime.kernels.dictionary import Dictionary
 from runtime.kernels.rows import Array, Integers, KernelRows
 from runtime.kernels.spec import InputColumn, KernelSpec, Meta, element
@@ -191,6 +192,22 @@ class KernelOperator(Operator):
         slots: Integers = table.arrays["change_slot"][:count].copy()
         recorded = tuple(table.arrays[name][:count].copy() for name in self._recorded)
         return Changes(slots, table.arrays["change_visible"][:count].copy(), recorded, table)
+
+    def watch(self) -> None:
+        """Nothing to prepare: a kernel always knows its changes."""
+
+    def changed(self, touched: Sequence[int]) -> Batch:  # noqa: ARG002
+        """Every change of the batch just taken, one after the other; numbers stay arrays."""
+        changes = self.changes()
+        outputs = enumerate(self.spec.outputs)
+        columns = tuple(self._shown_column(changes.column(number), output.type) for number, output in outputs)
+        max_ticks = self.table.arrays["max_tick"][changes.slots]
+        return Batch(columns, max_ticks.view(Numbers), changes.visible.view(np.bool_))  # type: ignore[arg-type]
+
+    def _shown_column(self, values: Array, kind: ValueType) -> Sequence[Value]:
+        if kind in (ValueType.TEXT, ValueType.BOOL):
+            return self.table.plain_values(values, kind)
+        return numbers(values)
 
     # Tombstones and checkpoints
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from time import monotonic
 
+import numpy as np
 import pytest
 
 import smile
@@ -75,13 +76,17 @@ def test_an_iteration_waits_and_ends(system: smile.System) -> None:
 
 def test_batches_are_columns(system: smile.System) -> None:
     with system.subscribe("Sold") as changes:
-        system.publish_many("Sales", {"item": [1, 2, 1], "qty": [1, 2, 3]})
+        system.publish_many("Sales", {"item": [1, 2], "qty": [4, 2]})
         snapshot, batch = changes.ready_batches()
         assert (snapshot.kind, len(snapshot)) == ("snapshot", 0)
         assert (batch.kind, len(batch)) == ("changes", 2)
-        assert {name: list(values) for name, values in batch.columns().items()} == {"item": [1, 2], "total": [4, 2]}
-        assert list(batch.column("total")) == [4, 2]
-        assert (batch.keys(), list(batch.visible), list(batch.final)) == ([(1,), (2,)], [True, True], [False, False])
+        assert batch.columns() == {"item": [1, 2], "total": [4, 2]}
+        assert batch.column("total") == [4, 2]
+        assert (batch.keys(), batch.visible, list(batch.final)) == ([(1,), (2,)], [True, True], [False, False])
+        assert isinstance(batch.array("total"), np.ndarray)
+        assert (batch.array("total").tolist(), batch.visible_array().tolist()) == ([4, 2], [True, True])
+        with pytest.raises(smile.UnknownName, match="has no column `sum`; it has item, total"):
+            batch.column("sum")
 
 
 def test_events_are_final_at_once(system: smile.System) -> None:
