@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import count
 
 from compiler.kernels.model import Edge, FedPart, Feed, ItemKind, Part, Update
@@ -80,30 +81,23 @@ class _EdgeWriter:
     def _pass(self, feed: Feed) -> tuple[str, Mapping[int, str | None]]:
         """Writes the operators on events; the local that says whether the event survives, and its columns."""
         columns: Mapping[int, str | None] = _EventColumns(self.layout, self.used)
-        block, depth, condition = self.block, self.block.depth, ""
+        block, condition = self.block, ""
         for node in feed.chain:
             match node:
-                case WhereNode():
-                    if not condition:
-                        condition = f"is_fed_{next(self._names)}"
-                        block.line(f"{condition} = False")
-                    else:
-                        block.line(f"if {condition}:")
-                        block.depth += 1
+                case WhereNode() if not condition:
+                    condition = f"is_fed_{next(self._names)}"
                     block.line(f"{condition} = {block.value(node.predicate, columns)}")
+                case WhereNode():
+                    with block.when(condition):
+                        block.line(f"{condition} = {block.value(node.predicate, columns)}")
                 case ExtendNode():
-                    if condition:
-                        block.line(f"if {condition}:")
-                        block.depth += 1
-                    width = len(node.input.schema.columns)
-                    made = [block.value(value, columns) for value in node.values]
-                    columns = _More(columns, width, made)
-                    block.depth = depth if not condition else block.depth
+                    with block.when(condition) if condition else nullcontext():
+                        made = [block.value(value, columns) for value in node.values]
+                    columns = _More(columns, len(node.input.schema.columns), made)
                 case ProjectNode():
                     columns = _Fewer(columns, node.kept)
                 case _:
                     pass
-        block.depth = depth
         return condition, columns
 
     def _row(self, part: Part, columns: Mapping[int, str | None]) -> tuple[Update, ...]:

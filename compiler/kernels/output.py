@@ -222,13 +222,11 @@ class Output:
             return shown
         block, name = self.block, self.block.name()
         block.line(f"{name} = False")
-        block.line(f"if {shown}:")
-        block.depth += 1
-        block.line(f"{name} = {block.value(condition, columns)}")
-        if dies:
-            self.can_die = True
-            block.line(f"is_dead = not {name}")
-        block.depth -= 1
+        with block.when(shown):
+            block.line(f"{name} = {block.value(condition, columns)}")
+            if dies:
+                self.can_die = True
+                block.line(f"is_dead = not {name}")
         return name
 
     def _extend(self, transform: Transform, node: ExtendNode, key: tuple[int, ...]) -> Inner:
@@ -260,10 +258,8 @@ class Output:
                 return cell.locals[0]
         block, name = self.block, self.block.name()
         block.line(f"{name} = {self.constants.value(0.0) if is_float(value.type) else 0}")
-        block.line(f"if {inner.present if is_final else inner.shown}:")
-        block.depth += 1
-        block.line(f"{name} = {block.value(value, columns)}")
-        block.depth -= 1
+        with block.when(inner.present if is_final else inner.shown):
+            block.line(f"{name} = {block.value(value, columns)}")
         if is_final:
             self.final_locals.add(name)
         return name

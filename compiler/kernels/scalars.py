@@ -7,7 +7,8 @@ machine code would wrap around: `failed` gets the number of a reason and the loo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mpl.scaled import limits_of, scale_of
@@ -79,6 +80,17 @@ class Block:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """What is written inside runs if the condition holds; if nothing is written, there is no `if` either."""
+        self.line(f"if {condition}:")
+        written, depth = len(self.lines), self.depth
+        self.depth += 1
+        yield
+        self.depth = depth
+        if len(self.lines) == written:
+            del self.lines[-1]
 
     def name(self) -> str:
         self._count += 1

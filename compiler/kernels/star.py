@@ -37,6 +37,8 @@ def recognise(
         raise NotFusable("it is computed in several steps")
     layout = planned[id].layout
     relation = layout.relation
+    if layout.front:
+        raise NotFusable("its rows are told apart by a tick that no column names")
     key = tuple(_position_of(layout, number) for number in range(relation.key_width))
     if not key:
         raise NotFusable("it has one row only")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from compiler.codegen.module import NO_PYTHON, Function
 from compiler.graph import TransformGraph
+from compiler.kernels.fuse import with_kernels
 from compiler.plan.functions import Side
 from compiler.plan.layout import Layout, lay_out, physical_order, plain_shape
 from compiler.plan.operators import OperatorPlanner
@@ -54,9 +55,15 @@ class ProgramPlan:
 
 
 def build_plan(
-    graph: TransformGraph, tuning: Tuning | None = None, python: Mapping[tuple[str, str], Function] = NO_PYTHON
+    graph: TransformGraph,
+    tuning: Tuning | None = None,
+    python: Mapping[tuple[str, str], Function] = NO_PYTHON,
+    *,
+    kernels: bool = True,
 ) -> ProgramPlan:
-    return _Builder(graph, tuning or Tuning(), python).build()
+    """The plan of a graph; `kernels`: views whose relations share one key become one component each."""
+    plan = _Builder(graph, tuning or Tuning(), python).build()
+    return with_kernels(graph, plan) if kernels else plan
 
 
 class _Builder:

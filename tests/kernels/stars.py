@@ -108,7 +108,7 @@ def fused(text: str, view: str = "V") -> Case:
 
 def planned(text: str) -> tuple[TransformGraph, ProgramPlan]:
     graph = optimise(validate(build_graph(check(Source("stars.mpl", text)).require())))
-    return graph, build_plan(graph)
+    return graph, build_plan(graph, kernels=False)
 
 
 class Chain:
@@ -127,6 +127,11 @@ class Chain:
         operator = self.operators[self.target]
         assert isinstance(operator, Operator)
         return operator
+
+    def take_one_by_one(self, stream: str, batch: Batch) -> list[int]:
+        """Each event as a batch of its own; the touched slots of the target."""
+        touched = [slot for i in range(len(batch)) for slot in self.take(stream, batch.slice(i, i + 1))]
+        return list(dict.fromkeys(touched))
 
     def take(self, stream: str, batch: Batch) -> list[int]:
         """The touched slots of the target."""

@@ -1,8 +1,9 @@
 """Goal: a kernel is the operators that it stands for.
 
-The same batches, out of order within and among each other, go through a kernel and through the chain of operators. Rows
-that are shown are equal after every batch; touched rows are at least those of the chain; `max_tick` is at least that of
-the chain. At the end the rows are those of the reference interpreter, which shares no code with either.
+The same batches, out of order within and among each other, go through a kernel and, event by event as a kernel does it,
+through the chain of operators. Rows that are shown are equal after every batch; touched rows are at least those of the
+chain; `max_tick` is at least that of the chain. At the end the rows are those of the reference interpreter, which
+shares no code with either.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from runtime.kernels.operator import KernelOperator
 from runtime.operators.operator import Operator
 from runtime.plan import ColumnKind
 from runtime.values import Key, Value
-from tests.kernels.stars import VIEWS, Case, Chain, Events, case
+from tests.kernels.random_stars import RandomStar
+from tests.kernels.stars import STREAMS, VIEWS, Case, Chain, Events, case, fused
 from tests.reference.relations import evaluate_program
 
 HISTORIES = 25
 BATCHES = 14
+RANDOM_STARS = 60
 
 
 def shown(operator: Operator) -> dict[Key, tuple[tuple[Value, ...], int]]:
@@ -61,11 +64,30 @@ def test_same_rows_after_every_batch(name: str, cases: int) -> None:
         for edge, batch in events.batches(BATCHES, rows_max=1 + seed % 9):
             kernel_touched = kernel.take(edge, batch)
             assert len(set(kernel_touched)) == len(kernel_touched)
-            compare(kernel, chain.output, kernel_touched, chain.take(star.streams[edge], batch))
+            compare(kernel, chain.output, kernel_touched, chain.take_one_by_one(star.streams[edge], batch))
             check_changes(kernel)
             seen += len(kernel.changes())
         assert as_of_reference(star, events) == set(displayed(star, kernel))
     assert seen > HISTORIES, "too few changes to show anything"
+
+
+def test_random_stars(cases: int) -> None:
+    changes = 0
+    for seed in range(RANDOM_STARS * cases):
+        text = STREAMS + RandomStar(seed).text
+        try:
+            star = fused(text)
+            events = Events(star, seed, keys=4)
+            kernel, chain = star.kernel(), Chain(star.plan, star.component.name)
+            for edge, batch in events.batches(BATCHES, rows_max=3 + seed % 9):
+                kernel_touched = kernel.take(edge, batch)
+                compare(kernel, chain.output, kernel_touched, chain.take_one_by_one(star.streams[edge], batch))
+                check_changes(kernel)
+                changes += len(kernel.changes())
+            assert as_of_reference(star, events) == set(displayed(star, kernel))
+        except AssertionError as broken:
+            raise AssertionError(f"seed {seed}: {text}") from broken
+    assert changes > 10 * RANDOM_STARS
 
 
 def check_changes(kernel: KernelOperator) -> None:
