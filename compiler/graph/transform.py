@@ -143,7 +143,8 @@ class TransformGraph:
     def knowledge(self) -> Mapping[str, Knowledge]:
         """What the monotonic analysis says of every transform, stream and table."""
         # Warnings were given when the program was checked; here they would be about places nobody wrote.
-        found = analyse(self.as_program(), Diagnostics())
+        # Who computes with a table is sent its rows like events, perhaps after events that they have to do with.
+        found = analyse(self.as_program(), Diagnostics(), tables_arrive=True)
         return {**found.streams, **found.tables, **found.views}
 
     @cached_property

@@ -68,7 +68,7 @@ class OperatorPlanner(Planner):
             case WhereNode():
                 return self._where(node)
             case ProjectNode():
-                return self._project(node)
+                return self._project(node.kept, is_set=node.drops_key)
             case ExtendNode():
                 return self._extend(node)
             case AggregateNode():
@@ -86,7 +86,8 @@ class OperatorPlanner(Planner):
             case LatestNode():
                 return self._latest(node)
             case DistinctNode():
-                return self._set_of(node.kept)
+                # With its key among them, the columns of a row are a set already.
+                return self._project(node.kept, is_set=not set(node.input.schema.key) <= set(node.kept))
             case UnionNode():
                 return self._union(node)
             case AsofNode():
@@ -103,24 +104,19 @@ class OperatorPlanner(Planner):
         only_falls = self.transform.keeping is not None and self.transform.keeping.rejected_for_good
         return self.done(SelectSpec(self.functions.load()[name], only_falls), self.same_columns())
 
-    def _project(self, node: ProjectNode) -> Planned:
+    def _project(self, kept: Sequence[int], *, is_set: bool) -> Planned:
         source = self.inputs[0].layout
         key = set(range(source.relation.key_width))
-        kept_numbers = set(source.flat(node.kept)) | set(range(source.front))
-        if node.drops_key or not key <= kept_numbers:
-            return self._set_of(node.kept)
-        where = {old: new for new, old in enumerate(node.kept)}
-        shapes = passed_on(self.schema, self.knowledge, [(source, old) for old in node.kept])
-        old_order = sorted(node.kept, key=lambda position: source.cells[position].columns)
+        kept_numbers = set(source.flat(kept)) | set(range(source.front))
+        if is_set or not key <= kept_numbers:
+            return self._set_of(kept)
+        where = {old: new for new, old in enumerate(kept)}
+        shapes = passed_on(self.schema, self.knowledge, [(source, old) for old in kept])
+        old_order = sorted(kept, key=lambda position: source.cells[position].columns)
         in_key = [position for position in old_order if source.cells[position].columns[0] in key]
-        others = [position for position in node.kept if position not in in_key]
+        others = [position for position in kept if position not in in_key]
         order = [where[position] for position in (*in_key, *others)]
-        layout = self.lay_out(
-            shapes,
-            order,
-            source.relation.key_width,
-            front=source.front,
-        )
+        layout = self.lay_out(shapes, order, source.relation.key_width, front=source.front)
         numbers = (*range(source.front), *source.flat((*in_key, *others)))
         averages = {where[old]: type_ for old, type_ in self.inputs[0].side.averages.items() if old in where}
         return self.done(ProjectSpec(numbers), layout, averages)
@@ -189,7 +185,8 @@ class OperatorPlanner(Planner):
             [*group_shapes, *(aggregate.shape for aggregate in planned)],
             range(len(self.schema.columns)),
             len(node.group),
-            versioned=not are_final(source.layout, ranking),
+            # The runtime's groups stay, or count their members; those of rows that only vanish go for good.
+            versioned=not self.knowledge.path.stays or not are_final(source.layout, ranking),
         )
         by = tuple(source.layout.plain(position) for position in node.group)
         spec = GroupBySpec(by, tuple(one.make(functions) for one in planned), one_row=not node.group)
@@ -225,7 +222,7 @@ class OperatorPlanner(Planner):
             else Shape(cell.form, tuple(old.relation.columns[number] for number in cell.columns))
             for position, cell in enumerate(old.cells)
         ]
-        layout = self.lay_out(shapes, range(len(shapes)), old.relation.key_width)
+        layout = self.lay_out(shapes, range(len(shapes)), old.relation.key_width, versioned=old.relation.versioned)
         numbers = [
             number
             for position, cell in enumerate(old.cells)
@@ -327,21 +324,28 @@ class OperatorPlanner(Planner):
         source = self.inputs[0].layout
         return self.done(DistinctSpec(source.flat(kept)), self._all_key([(source, old) for old in kept]), {})
 
-    def _all_key(self, kept: Sequence[tuple[Layout, int]]) -> Layout:
+    def _all_key(self, kept: Sequence[tuple[Layout, int]], others: Sequence[tuple[Layout, int]] = ()) -> Layout:
+        """A set of the columns `kept`; `others` are what takes their places in rows of another input."""
         shapes = passed_on(self.schema, self.knowledge, kept)
         width = len(self.schema.columns)
-        return self.lay_out(shapes, range(width), width, is_event=False)
+        # The runtime's sets grow only, or count what supports each row; the analysis knows more shades.
+        are_fixed = all(are_final(layout, layout.flat((old,))) for layout, old in (*kept, *others))
+        grows = self.knowledge.path.stays and are_fixed
+        return self.lay_out(shapes, range(width), width, is_event=False, versioned=not grows)
 
     def _union(self, node: UnionNode) -> Planned:
         parts: list[PlannedPart] = []
-        sources = zip(self.inputs, (node.left_kept, node.right_order), ("left", "right"), strict=True)
-        for source, kept, word in sources:
-            layout = self._all_key([(source.layout, old) for old in kept])
+        left, right = (
+            [(source.layout, old) for old in kept]
+            for source, kept in zip(self.inputs, (node.left_kept, node.right_order), strict=True)
+        )
+        for source, kept, word in zip(self.inputs, (left, right), ("left", "right"), strict=True):
+            layout = self._all_key(kept)
             name = f"{self.transform.id}.{word}"
             layout = replace(layout, relation=replace(layout.relation, name=name))
-            spec = DistinctSpec(source.layout.flat(kept))
+            spec = DistinctSpec(source.layout.flat(old for _, old in kept))
             parts.append(PlannedPart(name, spec, (source.component,), layout, self.module))
-        layout = self._all_key([(self.inputs[0].layout, old) for old in node.left_kept])
+        layout = self._all_key(left, right)
         names = tuple(part.name for part in parts)
         parts.append(PlannedPart(self.transform.id, UnionSpec(), names, layout, self.module))
         return Planned(tuple(parts), Side(layout, self.schema, {}), self.transform.id)

@@ -118,7 +118,10 @@ class Planner:
 
         What reads versioned rows is versioned too, even where the analysis did not see that they are.
         """
-        replaced = versioned or any(source.layout.relation.versioned for source in self.inputs)
+        sources = [source.layout.relation for source in self.inputs]
+        replaced = versioned or any(relation.versioned for relation in sources)
+        if is_event is None:
+            is_event = self.knowledge.is_event and all(relation.is_event for relation in sources)
         return lay_out(
             self.transform.id,
             self.schema,

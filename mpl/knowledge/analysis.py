@@ -42,12 +42,15 @@ class ProgramKnowledge:
         return self._by_node[id(node)]
 
 
-def analyse(program: typed.TypedProgram, diagnostics: Diagnostics) -> ProgramKnowledge:
-    """Derives knowledge for every view and reports what users should know as warnings."""
+def analyse(program: typed.TypedProgram, diagnostics: Diagnostics, *, tables_arrive: bool = False) -> ProgramKnowledge:
+    """Derives knowledge for every view and reports what users should know as warnings.
+
+    `tables_arrive`: the rows of tables come one by one, like events, instead of being there from the start.
+    """
     result = ProgramKnowledge(
         program,
         {name: stream_knowledge(stream) for name, stream in program.streams.items()},
-        {name: table_knowledge(table) for name, table in program.tables.items()},
+        {name: table_knowledge(table, arrives=tables_arrive) for name, table in program.tables.items()},
         {},
         {},
     )

@@ -70,13 +70,19 @@ def stream_knowledge(stream: typed.Stream) -> Knowledge:
     )
 
 
-def table_knowledge(table: typed.Table) -> Knowledge:
+def table_knowledge(table: typed.Table, *, arrives: bool = False) -> Knowledge:
+    """`arrives`: as who computes with it sees it, who must first be sent its rows."""
+    known = Visibility(Path.FIXED, "the rows of a table are known from the start")
+    closing = Closing(frozenset(), "")
+    if arrives:
+        known = Visibility(Path.RISING, "a row of a table, once known, stays")
+        closing = Closing(frozenset(table.schema.key), "the row is known", on_sight=True, at_sight=True)
     return relation_knowledge(
         table.schema,
         (),
         columns=_base_columns(table.schema, f"part of the table `{table.name}`, which never changes"),
-        visibility=Visibility(Path.FIXED, "the rows of a table are known from the start"),
-        closings=[Closing(frozenset(), "")],
+        visibility=known,
+        closings=[closing],
         state=NO_STATE,
     )
 
