@@ -58,9 +58,18 @@ class Module:
         return name
 
     @property
+    def header(self) -> dict[str, str]:
+        """What the comment at the top says; names and places are the user's, so only what is safe of them."""
+        return {
+            "origin": comment_text(self.origin),
+            "component": comment_text(self.component),
+            "operator": self.operator,
+        }
+
+    @property
     def text(self) -> str:
         body = environment().get_template("component.py.j2")
-        return body.render(module=self, digest=self._digest())
+        return body.render(module=self, header=self.header, digest=self._digest())
 
     def _digest(self) -> str:
         """Of everything that decides the text, so that equal programs give equal bytes."""
@@ -79,6 +88,15 @@ class Module:
         }
         exec(code, names)  # noqa: S102  the tree was checked against the list of what our templates can make
         return {function.name: names[function.name] for function in self.functions}
+
+
+COMMENT_LENGTH_MAX = 80
+
+
+def comment_text(text: str) -> str:
+    """Text for a comment: one line of printable ASCII. A carriage return, for one, would end the comment."""
+    safe = "".join(character if " " <= character <= "~" else "?" for character in text[:COMMENT_LENGTH_MAX])
+    return safe if len(text) <= COMMENT_LENGTH_MAX else safe + "..."
 
 
 def overflow(type: str) -> NoReturn:

@@ -30,6 +30,7 @@ from mpl.typed import (
     inputs_of,
 )
 from mpl.types import Value
+from tests.compiler import hostile
 from tests.generator.program import generate
 from tests.reference.data import random_value
 
@@ -117,6 +118,21 @@ def shape_of(literal: str) -> str:
     module = Module("V", "where", "hostile.mpl:1")
     module.add("predicate", transform.node.predicate, {0: "c0", 1: "c1"}, 2, is_condition=True)
     return ast.dump(check_module(module.text))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_hostile_programs_never_change_the_tree(part: int, cases: int) -> None:
+    """A slice of what `python -m tests.compiler.hostile` runs by the hundred thousand."""
+    compiled, refused = hostile.run(250 * cases, start=250 * cases * part)
+    assert compiled > 100
+    assert refused > 0
+
+
+def test_a_name_cannot_end_its_comment() -> None:
+    module = Module("V\rcanary = 1", "where", "evil\n\u2028canary = 1.mpl:1")
+    assert ast.dump(check_module(module.text)) == ast.dump(ast.parse(""))
+    assert module.text.isascii()
+    assert all(line.startswith("#") for line in module.text.splitlines() if line)
 
 
 @pytest.mark.parametrize(
