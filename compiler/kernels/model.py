@@ -6,12 +6,13 @@ columns (`o0` before the event), `c0` columns of an event, `k0` and `x0` constan
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler.plan.layout import Form
 from mpl.typed import AggregateItem, RelationTree
-from runtime.kernels.spec import StateColumn
+from runtime.kernels.spec import ROW_COLUMNS, StateColumn
 
 ItemKind = Literal["sum", "rising_sum", "signed_sum", "count", "average", "rising_average", "min", "max"]
 
@@ -139,3 +140,24 @@ class Star:
     can_die: bool
     is_versioned: bool
     touches_always: bool
+
+    def loaded_flags(self, edge: Edge) -> list[int]:
+        """Parts whose flag the loop of an edge reads. Machine code with bounds checks loads whatever it is told to."""
+        extremes = {part.number for part in edge.parts for one in part.updates if one.kind in ("min", "max")}
+        return sorted(extremes | self._read("h"))
+
+    def loaded_states(self, edge: Edge) -> list[int]:
+        return sorted({*edge.changed_states} | self._read("s"))
+
+    def undone(self, edge: Edge) -> tuple[str, ...]:
+        """The arrays by slot that the loop of an edge can change."""
+        return (
+            *(f"has_{part.number}" for part in edge.parts),
+            *(f"state_{number}" for number in edge.changed_states),
+            *(f"computed_{number}" for number in range(len(self.computed))),
+            *ROW_COLUMNS,
+        )
+
+    def _read(self, letter: str) -> set[int]:
+        texts = (*self.lines, self.present, self.shown, *self.recorded, *(column.local for column in self.computed))
+        return {int(name[1:]) for text in texts for name in re.findall(rf"\b{letter}\d+\b", text)}

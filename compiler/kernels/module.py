@@ -34,6 +34,7 @@ def make_spec(recognised: Recognised, bases: Mapping[str, Layout]) -> KernelSpec
         digest="",
         functions=(),
         loops=loops,
+        undone=(),
         inputs=inputs,
         keys=recognised.keys,
         parts=len(star.flags),
@@ -46,6 +47,7 @@ def make_spec(recognised: Recognised, bases: Mapping[str, Layout]) -> KernelSpec
         reasons=tuple(constants.reasons),
     )
     first_edges = [star.edges[loops.index(loop)] for loop in range(max(loops) + 1)]
+    spec = replace(spec, undone=tuple(star.undone(edge) for edge in first_edges))
     text = (
         environment()
         .get_template(TEMPLATE)

@@ -33,7 +33,7 @@ def recognise(
     """The star that computes transform `id`; `NotFusable` if there is none. `bases`: layouts of streams and tables."""
     if id not in graph.nodes or id in graph.event_ids:
         raise NotFusable("it is a relation of events")
-    if id not in planned or f"{id}.sums" in planned:
+    if id not in planned or f"{id}.sums" in planned or f"{id}.rows" in planned:
         raise NotFusable("it is computed in several steps")
     layout = planned[id].layout
     relation = layout.relation

@@ -7,8 +7,8 @@ be applied. Which rows are touched, visible and dead is decided in the generated
 - `max_tick` is the largest tick that ever reached the row's key when it was last touched. The operators one by one
   leave out ticks that a value happens not to depend on (a contribution of 0, a value that was not the largest). Larger
   is safe: a row is sent once more, and counts as settled a little later.
-- The events of a batch are applied one by one, as if each had come alone. An event that changes nothing in its row leaves
-  the row's `max_tick` alone, also if an earlier one of the batch has changed it.
+- The events of a batch are applied one by one, as if each had come alone. An event that changes nothing in its row
+  leaves the row's `max_tick` alone, also if an earlier one of the batch has changed it.
 - An invisible row that is reached is always touched, not only if it depends on a later tick than before.
 - A row that a condition rejected for good is `dead`: nothing that arrives later is looked at. Its tombstone stays as it
   was when it died; a receiver whose horizon is at least its `max_tick` covers all that killed it, so it cannot show it.
@@ -137,7 +137,7 @@ class KernelOperator(Operator):
             )
         table.refresh()
         if meta[Meta.FAILED]:
-            table.undo()
+            table.undo(self.spec.loops[edge])
             meta[Meta.CHANGES] = 0
             raise self._failure(batch)
         return table.touched_list()
@@ -176,6 +176,8 @@ class KernelOperator(Operator):
                 values = self.dictionary.encode(values)
             if isinstance(values, np.ndarray):
                 found.append(np.ascontiguousarray(values, dtype))
+            elif isinstance(values, range):  # the ticks of a publish
+                found.append(np.arange(values.start, values.stop, values.step, np.int64))
             elif rows > SMALL_BATCH:  # through `array`, which reads lists much faster than numpy
                 found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
             else:

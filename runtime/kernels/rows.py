@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from runtime.batch import Batch
 from runtime.kernels.dictionary import Dictionary
-from runtime.kernels.spec import KernelSpec, Meta, Where
+from runtime.kernels.spec import KernelSpec, Meta
 from runtime.plan import ValueType
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
@@ -54,6 +54,7 @@ class KernelRows:
         self.dictionary = dictionary
         self.key_width = len(spec.keys)
         self.meta = np.zeros(Meta.WIDTH, np.int64)
+        self._output_names = [f"{column.where.value}_{column.number}" for column in spec.outputs]
         self.arrays: dict[str, Array] = {}
         self.generation = 0  # changes whenever arrays were replaced
         self.last_step_array = np.zeros(0, np.int64)
@@ -145,15 +146,21 @@ class KernelRows:
         self._last_list = self._last_touched.tolist()
         return self._last_list
 
+    def hidden_among(self, slots: Sequence[int]) -> list[int]:
+        """Those of these slots whose row is not visible."""
+        touched = self._last_touched if slots is self._last_list else np.array(slots, np.int64)
+        hidden: list[int] = touched[self.arrays["visible"][touched] == 0].tolist()
+        return hidden
+
     # Undoing a batch that failed
 
-    def undo(self) -> None:
+    def undo(self, loop: int) -> None:
         """Put back what every reached slot held before the batch. Keys that it brought stay, without any state."""
         reached = int(self.meta[Meta.REACHED])
         slots = self.arrays["reached"][:reached]
-        changing = self.spec.changing
-        whole = [name for name, kind in changing if kind != "float64"]
-        floats = [name for name, kind in changing if kind == "float64"]
+        kinds = dict(self.spec.changing)
+        whole = [name for name in self.spec.undone[loop] if kinds[name] != "float64"]
+        floats = [name for name in self.spec.undone[loop] if kinds[name] == "float64"]
         for names, saved in ((whole, self.arrays["undo_integers"]), (floats, self.arrays["undo_floats"])):
             width = len(names)
             for number, name in enumerate(names):
@@ -279,9 +286,7 @@ class KernelRows:
 
     def raw(self, number: int, slots: Integers) -> Array:
         """One output column of some slots, texts as codes."""
-        column = self.spec.outputs[number]
-        name = {Where.KEY: "key", Where.STATE: "state", Where.COMPUTED: "computed"}[column.where]
-        return self.arrays[f"{name}_{column.number}"][slots]
+        return self.arrays[self._output_names[number]][slots]
 
     def _decoded(self, slots: Integers) -> tuple[list[Value], ...]:
         return tuple(

@@ -28,6 +28,11 @@ class Meta:
     WIDTH = 6
 
 
+ROW_COLUMNS = ("present", "visible", "dead", "reach_tick", "max_tick")
+"""What every slot has: is there a row, is it seen, can it come back; the largest tick that reached the key, and the one
+that the row depends on."""
+
+
 class Where(Enum):
     """Where an output column is found."""
 
@@ -66,6 +71,7 @@ class InputColumn:
 @dataclass(frozen=True, slots=True)
 class KernelSpec(OperatorSpec):
     """`functions` are the loops of the module `text`, which `digest` names; `loops` says which one an in-edge uses.
+    `undone`: for each loop the arrays by slot that it changes, and that are put back if a batch cannot be applied.
 
     `integers`, `floats`: the constants table. `texts`: constants that are texts, as (position in `integers`, text);
     their code takes that place. `reasons`: what it means that a row cannot be applied, by number.
@@ -75,6 +81,7 @@ class KernelSpec(OperatorSpec):
     digest: str
     functions: tuple[Function, ...]
     loops: tuple[int, ...]
+    undone: tuple[tuple[str, ...], ...]
     inputs: tuple[tuple[InputColumn, ...], ...]
     keys: tuple[ValueType, ...]
     parts: int
@@ -117,16 +124,12 @@ class KernelSpec(OperatorSpec):
 
     @property
     def changing(self) -> tuple[tuple[str, str], ...]:
-        """The arrays by slot that a batch can change, and that are put back if it cannot be applied."""
+        """The arrays by slot that batches change."""
         return (
             *((f"has_{number}", "uint8") for number in range(self.parts)),
             *((f"state_{number}", element(column.type)) for number, column in enumerate(self.state)),
             *((f"computed_{number}", element(kind)) for number, kind in enumerate(self.computed)),
-            ("present", "uint8"),
-            ("visible", "uint8"),
-            ("dead", "uint8"),
-            ("reach_tick", "int64"),
-            ("max_tick", "int64"),
+            *((name, "int64" if name.endswith("tick") else "uint8") for name in ROW_COLUMNS),
         )
 
     @property
