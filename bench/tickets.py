@@ -75,9 +75,8 @@ class Taker:
 
     def take(self) -> None:
         for batch in self._changes.batches():
-            visible = np.asarray(batch.visible, bool)
-            items, left = np.asarray(batch.column("item_id"), np.int64), np.asarray(batch.column("avail"), np.int64)
-            self._left[items] = np.where(visible, left, 0)  # of several changes of an item the last counts
+            left = np.where(batch.visible_array(), batch.array("avail"), 0)
+            self._left[batch.array("item_id")] = left  # of several changes of an item the last counts
             self.number += len(batch)
 
     def left(self) -> dict[int, int]:

@@ -144,6 +144,11 @@ class Rows:
         """All rows, visible or not, in the order in which `export` lists them and `restore` numbers them."""
         return sorted(self.index.values())
 
+    def hidden_among(self, slots: Sequence[int]) -> list[int]:
+        """Those of these slots whose row is not visible."""
+        visible = self.visible
+        return [slot for slot in slots if not visible[slot]]
+
     def visible_slots(self) -> list[int]:
         visible = self.visible
         return sorted(slot for slot in self.index.values() if visible[slot])

@@ -8,6 +8,7 @@ accept goes through `smile/values.py`, value by value, so that an error can name
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,10 @@ def _sequence(values: object) -> Column:
 
 def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
     """A name that a row lacks is null there; one that no row has is a missing column."""
+    rows = rows if isinstance(rows, list) else list(rows)
+    alike = _from_rows_alike(rows)
+    if alike is not None:
+        return alike
     listed: list[Mapping[str, object]] = []
     names: dict[str, None] = {}
     for number, row in enumerate(rows):
@@ -92,6 +97,16 @@ def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
         names.update(dict.fromkeys(row))
         listed.append(row)
     return {name: [row.get(name) for row in listed] for name in names}
+
+
+def _from_rows_alike(rows: list[Any]) -> dict[str, Column] | None:
+    """The usual case, several times as fast: dicts that all have the same names. None if they are not that."""
+    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) != 1:
+        return None
+    try:
+        return {name: list(map(itemgetter(name), rows)) for name in rows[0]}
+    except KeyError:
+        return None
 
 
 def _from_pandas(series: Any) -> Column:

@@ -173,6 +173,11 @@ class Coverage:
         """The largest covered tick, `NO_TICK` if there is none. The paper's t2 is the tick after it."""
         return self._lasts[-1] if self._lasts else NO_TICK
 
+    def is_prefix(self) -> bool:
+        """Are there no gaps?"""
+        firsts = self._firsts
+        return not firsts or (len(firsts) == 1 and firsts[0] == 0)
+
     def gaps(self) -> "Coverage":
         """The ticks below `highest()` that are not covered."""
         return self.missing_up_to(self.highest())
@@ -343,10 +348,10 @@ class LineageCoverage:
         return grew
 
     def difference(self, other: "LineageCoverage") -> "LineageCoverage":
-        return LineageCoverage(mine.difference(theirs) for mine, theirs in self._pairs(other))
+        return _from_parts(tuple(mine.difference(theirs) for mine, theirs in self._pairs(other)))
 
     def intersection(self, other: "LineageCoverage") -> "LineageCoverage":
-        return LineageCoverage(mine.intersection(theirs) for mine, theirs in self._pairs(other))
+        return _from_parts(tuple(mine.intersection(theirs) for mine, theirs in self._pairs(other)))
 
     def contains(self, other: "LineageCoverage") -> bool:
         """Does every lineage contain the other's? False also when the two are incomparable."""
@@ -409,6 +414,13 @@ class LineageCoverage:
         if len(self._lineages) != len(other._lineages):
             raise CoverageError(f"{len(self._lineages)} lineages cannot meet {len(other._lineages)}")
         return zip(self._lineages, other._lineages, strict=True)
+
+
+def _from_parts(parts: tuple[Coverage, ...]) -> LineageCoverage:
+    """Takes the parts over: nobody else has them."""
+    made = LineageCoverage.__new__(LineageCoverage)
+    made._lineages = parts
+    return made
 
 
 def _from_lists(firsts: list[int], lasts: list[int]) -> Coverage:

@@ -65,4 +65,7 @@ class EventInEdge:
 
     def needs_answer(self) -> bool:
         """Is there a reason to repeat a question that was not answered in time?"""
-        return not self.has_heard or bool(self.gaps()) or bool(self.relay)
+        if not self.has_heard:
+            return True
+        has_gaps = not all(coverage.is_prefix() for coverage in self.coverage) and bool(self.gaps())
+        return has_gaps or bool(self.relay)

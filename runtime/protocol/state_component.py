@@ -92,7 +92,7 @@ class StateComponent(StateReceiver):
         self.step += 1
         rows.mark(touched, self.step)
         self._inherit(self.operator.hidden_tick)
-        self._tombstones.update((slot, None) for slot in touched if not rows.visible[slot])
+        self._tombstones.update(dict.fromkeys(rows.hidden_among(touched)))
         self._has_changed = True
         if self.tuning.gather_us:
             if any(edge.sent_step == self.step - 1 for edge in self.out_edges.values()):
