@@ -11,6 +11,7 @@ from mpl.functions.library import AVERAGE, bound_function
 from mpl.types import IntType, Type, Value
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
+from runtime.plan import ColumnKind
 from smile.errors import UnknownName
 from smile.values import decoder
 
@@ -54,7 +55,8 @@ def _difference(one: Value, other: Value) -> Value:
 
 
 class ViewReader:
-    """`columns` are those that users see; `key` may have hidden ones, so that rows can always be told apart."""
+    """`columns` are those that users see. `key` sorts rows. `identity` says which row a change is about: the key too,
+    unless columns of it can change; then it is what the engine knows the row by."""
 
     def __init__(self, plan: ViewPlan) -> None:
         self.name = plan.name
@@ -63,6 +65,13 @@ class ViewReader:
             shown for shown, column in zip(made, plan.schema.columns, strict=True) if not column.hidden
         )
         self.key = tuple(made[position] for position in plan.schema.key)
+        self.identity = self.key
+        relation = plan.side.layout.relation
+        stays = [n < relation.key_width or c.kind is ColumnKind.FINAL for n, c in enumerate(relation.columns)]
+        if not all(stays[number] for shown in self.key for number in shown.cell.columns):
+            by_number = {shown.cell.columns: shown for shown in made}
+            held = range(relation.key_width)
+            self.identity = tuple(by_number.get((number,)) or _unnamed(number) for number in held)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,9 +105,15 @@ class ViewReader:
         return [dict(zip(names, row, strict=True)) for row in zip(*self.values(batch), strict=True)]
 
     def keys(self, batch: Batch) -> list[tuple[object, ...]]:
-        if not self.key:
+        """What identifies each row."""
+        if not self.identity:
             return [()] * len(batch)
-        return list(zip(*(column.values(batch.columns) for column in self.key), strict=True))
+        return list(zip(*(column.values(batch.columns) for column in self.identity), strict=True))
+
+
+def _unnamed(number: int) -> ShownColumn:
+    """A physical column that no column of the schema shows: the tick of a table's row."""
+    return ShownColumn("", IntType(), Cell("plain", (number,)), None, None)
 
 
 def _shown(plan: ViewPlan, position: int) -> ShownColumn:

@@ -158,7 +158,22 @@ def test_of_a_row_that_never_was_visible_nothing_is_said(system: smile.System) -
         assert brief(changes.ready()) == [("changed", 2, 9)]
 
 
+def test_a_change_of_a_key_column_is_a_change_of_the_row() -> None:
+    """`total` is part of the declared key, but a row is known by its item alone, and stays the same row."""
+    text = "stream S (item int, qty int); view V key item, total = from S |> aggregate total := sum(qty) group by item;"
+    with smile.run(smile.compile(text + "view W key total = from V |> aggregate total := sum(total);")) as system:
+        one, other = system.subscribe("V"), system.subscribe("W")
+        for _ in range(3):
+            system.publish("S", {"item": 1, "qty": 2})
+        assert list(replayed(one.ready()).values()) == system.rows("V") == [{"item": 1, "total": 6}]
+        assert list(replayed(other.ready()).values()) == system.rows("W") == [{"total": 6}]
+
+
 def test_streams_can_be_subscribed_to(system: smile.System) -> None:
+    unique = smile.compile("stream Users (name text, id int) unique id;")
+    with smile.run(unique) as users, users.subscribe("Users") as changes:
+        users.publish("Users", {"id": 7, "name": "ann"})
+        assert [change.key for change in changes.ready()] == [(7,)]
     with system.subscribe("Sales") as changes, system.subscribe("Big") as big:
         system.publish_many("Sales", {"item": [1, 2], "qty": [3, 60]})
         assert [(change.kind, change.row, change.final) for change in changes.ready()] == [
