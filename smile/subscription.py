@@ -40,7 +40,8 @@ class Change:
     kind: "snapshot" for a row that was there at first, "changed" for one that is new or has other values, "gone" for
     one that is no longer in the view (`row` then has its last values). `key` identifies the row from change to change:
     the view's key, or other columns where those can change. `bounds` has for every column the range (low, high) in
-    which its value lies as of `as_of`, None where there is no limit; only with `emit bounds`. `final`: can this row still change? `as_of` is the tick up to which everything is included.
+    which its value lies as of `as_of`, None where there is no limit; only with `emit bounds`. `final`: this row can no
+    longer change. `as_of` is the tick up to which everything is included.
     """
 
     kind: Kind

@@ -11,7 +11,6 @@ from mpl.functions.library import AVERAGE, bound_function
 from mpl.types import IntType, Type, Value
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
-from runtime.plan import ColumnKind
 from smile.errors import UnknownName
 from smile.values import decoder
 
@@ -67,10 +66,10 @@ class ViewReader:
         self.key = tuple(made[position] for position in plan.schema.key)
         self.identity = self.key
         relation = plan.side.layout.relation
-        stays = [n < relation.key_width or c.kind is ColumnKind.FINAL for n, c in enumerate(relation.columns)]
-        if not all(stays[number] for shown in self.key for number in shown.cell.columns):
+        held = range(relation.key_width)
+        # Events never change, so any key will do for them.
+        if not relation.is_event and {n for shown in self.key for n in shown.cell.columns} != set(held):
             by_number = {shown.cell.columns: shown for shown in made}
-            held = range(relation.key_width)
             self.identity = tuple(by_number.get((number,)) or _unnamed(number) for number in held)
 
     @property
