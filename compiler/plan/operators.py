@@ -17,7 +17,8 @@ from compiler.plan.joins import plan_asof, plan_join, plan_match
 from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, value_type
 from compiler.plan.orders import are_final, by_key, by_tick, is_key_order
 from compiler.plan.planner import Planned, PlannedPart, Planner
-from mpl.knowledge import Kind
+from mpl.knowledge import Kind, Path
+from mpl.relations.keys import closure
 from mpl.typed import (
     AggregateNode,
     Apply,
@@ -59,6 +60,9 @@ class OperatorPlanner(Planner):
     """One method per kind of node."""
 
     def plan(self) -> Planned:
+        return self._keyed(self._operator())
+
+    def _operator(self) -> Planned:
         node = self.transform.node
         match node:
             case StreamScan() | TableScan() | ViewScan() | RenameNode():
@@ -96,6 +100,33 @@ class OperatorPlanner(Planner):
                 raise AssertionError("refused before planning")
             case _:
                 assert_never(node)
+
+    def _keyed(self, planned: Planned) -> Planned:
+        """A view may declare a key by which other rows take the place of a row; then it is told apart by that key."""
+        old = planned.side.layout
+        width = old.relation.key_width
+        positions = range(len(old.cells))
+        in_key = {position for position in positions if old.cells[position].columns[0] < width}
+        same = in_key.issuperset(self.schema.key) and closure(self.schema.key, self.schema.determined) >= in_key
+        if same or old.relation.is_event or self.knowledge.path is not Path.VERSIONED:
+            return planned
+        parts, component = planned.parts, planned.component
+        if parts:
+            # Here they are still told apart by the operator's key, and what is said of columns is not true yet.
+            component = f"{self.transform.id}.rows"
+            columns = (
+                column if number < width else replace(column, kind=ColumnKind.VERSIONED, contribution_max=None)
+                for number, column in enumerate(old.relation.columns)
+            )
+            relation = replace(old.relation, name=component, columns=tuple(columns), shown=())
+            parts = (*parts[:-1], replace(parts[-1], name=component, layout=replace(old, relation=relation)))
+        order = (*self.schema.key, *(position for position in positions if position not in self.schema.key))
+        shapes = passed_on(self.schema, self.knowledge, [(old, position) for position in positions])
+        layout = self.lay_out(shapes, order, len(self.schema.key), versioned=True)
+        ranking = tuple(Order(number) for number in range(width))
+        spec = BestSpec(old.flat(order), ranking)
+        last = PlannedPart(self.transform.id, spec, (component,), layout, self.module)
+        return Planned((*parts, last), Side(layout, self.schema, planned.side.averages), self.transform.id)
 
     # Operators on one row
 

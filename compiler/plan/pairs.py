@@ -35,6 +35,7 @@ def plain_columns(graph: TransformGraph) -> dict[str, frozenset[int]]:
     wanted: defaultdict[str, set[int]] = defaultdict(set)
     for transform in reversed(tuple(graph.nodes.values())):
         sources = transform.inputs
+        wanted[transform.id].update(transform.schema.key)
         for edge, position in _asked_of_inputs(transform, wanted[transform.id]):
             wanted[sources[edge]].add(position)
     return {relation: frozenset(positions) for relation, positions in wanted.items()}
