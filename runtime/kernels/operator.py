@@ -177,7 +177,7 @@ class KernelOperator(Operator):
             if isinstance(values, np.ndarray):
                 found.append(np.ascontiguousarray(values, dtype))
             elif isinstance(values, range):  # the ticks of a publish
-                found.append(np.arange(values.start, values.stop, values.step, np.int64))
+                found.append(values.start + values.step * np.arange(len(values)))
             elif rows > SMALL_BATCH:  # through `array`, which reads lists much faster than numpy
                 found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
             else:

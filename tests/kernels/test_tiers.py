@@ -23,7 +23,8 @@ from runtime.kernels.operator import KernelOperator
 from runtime.kernels.spec import Meta
 from runtime.kernels.tier import CACHE_VARIABLE, MODE_VARIABLE
 from runtime.operators.errors import Overflow
-from tests.kernels.stars import Case, Events, case, fused
+from tests.kernels.random_stars import RandomStar
+from tests.kernels.stars import STREAMS, Case, Events, case, fused
 
 COMPILE_S_MAX = 300
 
@@ -73,7 +74,7 @@ def compare(plain: KernelOperator, native: KernelOperator) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tickets", "totals", "both", "two columns", "choice"])
+@pytest.mark.parametrize("name", ["tickets", "totals", "both", "two columns"])
 def test_equal_bit_for_bit(name: str, native_tier: None, monkeypatch: pytest.MonkeyPatch, cases: int) -> None:
     star = case(name)
     for seed in range(3 * cases):
@@ -102,6 +103,17 @@ def swapped(star: Case, plain: KernelOperator, native: KernelOperator) -> tuple[
     assert restored_native.is_native
     assert not restored_plain.is_native
     return restored_plain, restored_native
+
+
+@pytest.mark.slow
+def test_random_stars_are_equal_too(native_tier: None, monkeypatch: pytest.MonkeyPatch, cases: int) -> None:
+    stars = [fused(STREAMS + RandomStar(seed).text) for seed in range(4 * cases)]
+    for star in stars:
+        star.kernel()._tier.request()  # all at once: one process compiles them together
+    for seed, star in enumerate(stars):
+        plain, native = both_tiers(star, monkeypatch)
+        for edge, batch in Events(star, seed, keys=40).batches(30, rows_max=30):
+            assert take_both(plain, native, edge, batch) == ""
 
 
 LARGE = """
