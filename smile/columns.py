@@ -7,6 +7,7 @@ accept goes through `smile/values.py`, value by value, so that an error can name
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -29,6 +30,9 @@ from mpl.types import (
 from runtime.columns import numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem
 from smile.values import Cell, Refused
+
+ARRAY_ROWS_MIN = 64
+"""Shorter lists of whole numbers stay lists: an array has a price of its own."""
 
 Column = Any
 """A list, a tuple or a numpy array: whatever can be counted and gone through."""
@@ -206,12 +210,14 @@ def _encode_moments(cell: Cell, values: Any) -> Sequence[Value] | None:
     return _kept(scaled) if _is_within(cell, scaled) else None
 
 
-def _encode_list(cell: Cell, values: Column) -> list[Value] | None:
+def _encode_list(cell: Cell, values: Column) -> Sequence[Value] | None:
     """The canonical column of a list whose values need no conversion; None if some do, or are wrong."""
     kinds = set(map(type, values))
     type_ = cell.column.type
     match type_:
         case IntType() | TimeType() | DurationType() if kinds == {int}:
+            if len(values) >= ARRAY_ROWS_MIN:
+                return _encode_integers(cell, values)
             return list(values) if _is_within(cell, values) else None
         case FloatType() if kinds == {float}:
             found = np.array(values) + 0.0
@@ -225,6 +231,15 @@ def _encode_list(cell: Cell, values: Column) -> list[Value] | None:
             return None if too_long or not all(map(str.isascii, values)) else list(values)
         case _:
             return None
+
+
+def _encode_integers(cell: Cell, values: Column) -> Sequence[Value] | None:
+    """As an array: checked faster, kept in a quarter of the space, and what kernels want in the end."""
+    try:
+        found = np.frombuffer(array("q", values), np.int64)  # reads lists faster than numpy does
+    except OverflowError:
+        return None
+    return numbers(found) if _is_within(cell, found) else None
 
 
 def _is_within(cell: Cell, values: Any) -> bool:

@@ -110,6 +110,8 @@ class StateComponent(StateReceiver):
 
     def _tell_all(self) -> None:
         """S1: what happened since the last message on each edge, as one message."""
+        if not self.out_edges:
+            return
         coverage = self.coverage()
         made: dict[int, Batch] = {}
         for edge in self.out_edges.values():
