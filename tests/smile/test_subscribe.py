@@ -308,3 +308,11 @@ def test_many_threads_publish_at_once(system: smile.System) -> None:
     assert system.rows("Sold") == [{"item": 0, "total": 100}, {"item": 1, "total": 100}]
     assert len(found) == 200
     assert replayed(changes.ready()) == {(row["item"],): row for row in system.rows("Pairs")}
+
+
+def test_a_squeezed_queue_tells_rows_in_the_order_of_their_last_change(system: smile.System) -> None:
+    slow = system.subscribe("Sold", queue_rows=3)
+    for item in (1, 2, 3, 1):
+        sell(system, item, 1)
+    assert slow.squeezed == 1
+    assert brief(slow.ready()) == [("snapshot", 2, 1), ("snapshot", 3, 1), ("snapshot", 1, 2)]
