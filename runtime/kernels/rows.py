@@ -29,7 +29,7 @@ Integers = npt.NDArray[np.int64]
 SLOTS_MIN = 256
 BATCH_MIN = 256
 JOURNAL_SLACK = 1_024
-"""The journal may hold this many entries beyond twice the number of slots before stale ones are squeezed out."""
+"""The journal may hold this many entries beyond four times the number of slots before stale ones are squeezed out."""
 
 HASH_LOW = 0x4F1BBCDD
 HASH_HIGH = 0x42F0E1EB
@@ -244,10 +244,11 @@ class KernelRows:
         slots, steps = self._journal_slots[:end], self._journal_steps[:end]
         live = self.last_step_array[slots] == steps
         slots, steps = slots[live], steps[live]
-        size = max(2 * self.count + JOURNAL_SLACK, 2 * (len(slots) + added))
         self._journal_count = len(slots)
-        self._journal_slots = np.zeros(size, np.int64)
-        self._journal_steps = np.zeros(size, np.int64)
+        if 2 * (len(slots) + added) > len(self._journal_steps):
+            size = 4 * max(self.count, len(slots) + added) + JOURNAL_SLACK
+            self._journal_slots = np.zeros(size, np.int64)
+            self._journal_steps = np.zeros(size, np.int64)
         self._journal_slots[: len(slots)] = slots
         self._journal_steps[: len(slots)] = steps
 
