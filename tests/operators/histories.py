@@ -72,6 +72,9 @@ class Edge:
     epoch: int = 0
     step: int = 0
 
+    def is_behind(self, sender: Stage) -> bool:
+        return self.epoch != sender.epoch or self.step < sender.step
+
 
 class Stage:
     """One operator, fed by sources and other stages."""
@@ -257,6 +260,11 @@ class Network:
 
     def run(self, generator: random.Random, actions: int = 30) -> None:
         fill(self.sources, generator)
+        self.disturb(generator, actions)
+        self.settle(generator)
+
+    def disturb(self, generator: random.Random, actions: int) -> None:
+        """Everything that may happen."""
         # Some stages hear of their input late, so that much is superseded before they do.
         haste = [0.05 + generator.random() ** 2 for _ in self.stages]
         for stage in generator.choices(self.stages, haste, k=actions):
@@ -271,14 +279,13 @@ class Network:
                 for _ in range(generator.randint(1, 3)):
                     stage.deliver(generator.randrange(len(stage.edges)), generator)
             stage.check(generator)
-        self.settle(generator)
 
     def settle(self, generator: random.Random) -> None:
         """No more faults: everything is delivered, and everybody holds the whole view."""
         for stage in self.stages:
             for index, edge in enumerate(stage.edges):
                 everything = [frozenset(source.events) for source in edge.sender.lineages]
-                while edge.coverage != everything or (isinstance(edge.sender, Stage) and edge.step < edge.sender.step):
+                while edge.coverage != everything or (isinstance(edge.sender, Stage) and edge.is_behind(edge.sender)):
                     stage.deliver(index, generator)
                     stage.check(generator)
 
