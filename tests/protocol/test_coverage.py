@@ -152,6 +152,7 @@ def test_horizons_and_gaps(pairs: list[Range]) -> None:
     assert horizon + 1 not in model
     assert highest == max(model, default=NO_TICK)
     assert ticks_of(coverage.gaps()) == all_up_to(highest) - model
+    assert coverage.is_prefix() == (all_up_to(highest) <= model)
 
 
 @given(coverages, coverages, coverages)
