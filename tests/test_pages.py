@@ -1,4 +1,4 @@
-"""The blocks of the README and of the tutorial are true: MPL checks, and Python runs from top to bottom."""
+"""The blocks of the README and of the pages for users are true: MPL checks, and Python runs from top to bottom."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,16 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MPL = re.compile(r"^```mpl\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/embedding.md"])
 def test_python_blocks_run_as_one_program(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = PYTHON.findall(Path(page).read_text(encoding="utf-8"))
-    assert blocks
-    exec(compile("\n".join(blocks), page, "exec"), {"__name__": "page"})  # noqa: S102  our own page
+    text = Path(page).read_text(encoding="utf-8")
+    assert len(PYTHON.findall(text)) == text.count("```python") > 0
+    names: dict[str, object] = {"__name__": "page"}
+    for block in PYTHON.finditer(text):
+        line = text.count("\n", 0, block.start()) + 1
+        code = compile("\n" * line + block.group(1), page, "exec")  # so that a failure names the page's line
+        exec(code, names)  # noqa: S102  our own page
     if page == "README.md":
-        # The answer that the page promises: 513 of 550 left, and never more than 550.
         assert "'avail': 513" in capsys.readouterr().out
 
 

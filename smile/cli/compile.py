@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from compiler.bundle import BundleError, bundle_files, write_bundle
 from mpl.diagnostic import MplError
 from mpl.render import render_all, wants_color
 from smile.cli.files import fail
-from smile.program import compile as compile_program
 
 
 def compile(  # noqa: A001
@@ -23,6 +21,10 @@ def compile(  # noqa: A001
 
     The same program and compiler give the same bytes. What is correct MPL but cannot run yet is refused with its place.
     """
+    # Here, so that other commands do not load the compiler.
+    from compiler.bundle import BundleError, bundle_files, write_bundle
+    from smile.program import compile as compile_program
+
     try:
         program = compile_program(file)
     except OSError as error:

@@ -9,8 +9,6 @@ from typing import Annotated, cast, get_args
 import typer
 from rich.console import Console
 
-from compiler.pictures import Format
-from compiler.stages import STAGES, Stage, explain_stage
 from mpl.check import Checked
 from mpl.check import check as check_source
 from mpl.diagnostic import MplError, did_you_mean
@@ -20,7 +18,6 @@ from smile.cli.files import fail, read_source
 from smile.cli.output import show_diagnostics
 
 WIDTH_WITHOUT_TERMINAL = 100
-FORMATS: tuple[str, ...] = get_args(Format)
 
 
 def explain(
@@ -56,10 +53,15 @@ def explain(
 
 
 def _show_stage(checked: Checked, stage: str, form: str) -> None:
+    # Here, so that explaining a program does not load the compiler.
+    from compiler.pictures import Format
+    from compiler.stages import STAGES, Stage, explain_stage
+
+    formats = get_args(Format)
     if stage not in STAGES:
         fail(f"unknown stage `{stage}`: one of {', '.join(STAGES)}")
-    if form not in ("text", *FORMATS):
-        fail(f"unknown format `{form}`: one of text, {', '.join(FORMATS)}")
+    if form not in ("text", *formats):
+        fail(f"unknown format `{form}`: one of text, {', '.join(formats)}")
     try:
         typer.echo(explain_stage(checked, cast(Stage, stage), cast(Format, form)), nl=False)
     except MplError as error:

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from runtime.simulation import command
-from runtime.simulation.schedules import GRAPHS
 from smile.cli.files import fail
+
+GRAPH_HELP = "One of figure1, random and the small graphs, or all."
 
 
 def sim(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run.")] = 200,
     start: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seed: Annotated[int | None, typer.Option(min=0, help="Run this one seed and tell its story.")] = None,
-    graph: Annotated[str, typer.Option(help=f"One of {', '.join(GRAPHS)}, or all.")] = "all",
+    graph: Annotated[str, typer.Option(help=GRAPH_HELP)] = "all",
     mistakes: Annotated[
         bool, typer.Option("--mistakes", help="Plant every known mistake and count the seeds until it is found.")
     ] = False,
@@ -29,6 +29,10 @@ def sim(
     One seed decides everything: graph, workload, faults. A seed that fails is shrunk to the shortest schedule that
     still fails and told message by message. Exit code 1 if anything fails. See docs/simulation.md.
     """
+    # Here, so that other commands do not load the simulator.
+    from runtime.simulation import command
+    from runtime.simulation.schedules import GRAPHS
+
     if graph not in (*GRAPHS, "all"):
         fail(f"unknown graph `{graph}`: one of {', '.join((*GRAPHS, 'all'))}")
     if mistakes:
