@@ -257,7 +257,8 @@ def expression_in_project(problem: Problem) -> Diagnostic | None:
 def reserved_name(problem: Problem) -> Diagnostic | None:
     token, after = problem.token, problem.after
     used_as_name = after is not None and after.type in {"COMMA", "DEFINE", "CLOSE", "DOT", END, *TYPES}
-    if token.text.lower() not in RESERVED or NAME not in problem.expected or not used_as_name:
+    only_a_name_fits = set(problem.expected) == {NAME}
+    if token.text.lower() not in RESERVED or NAME not in problem.expected or not (used_as_name or only_a_name_fits):
         return None
     return Diagnostic(
         NEEDS_BACKTICKS,

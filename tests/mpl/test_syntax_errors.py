@@ -189,3 +189,12 @@ def test_a_damaged_program_is_parsed_or_explained(position: int, other: int, dam
 def test_any_text_is_parsed_or_explained(text: str) -> None:
     for diagnostic in reported(text):
         assert_well_told(diagnostic)
+
+
+def test_a_reserved_word_where_only_a_name_fits_is_explained() -> None:
+    diagnostics = Diagnostics()
+    parse(Source("snippet.mpl", "stream S (a int); view In = from S;"), diagnostics)
+    (found,) = diagnostics
+    assert found.code.name == "MPL0116"
+    assert found.help is not None
+    assert "backticks" in found.help
