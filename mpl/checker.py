@@ -17,7 +17,7 @@ from mpl.deployment import DeploymentChecker, check_broker
 from mpl.diagnostic import Diagnostics, Note, did_you_mean
 from mpl.expressions import FunctionTable
 from mpl.order import in_reading_order, relations_read
-from mpl.relations.context import Context
+from mpl.relations.context import Budget, Context
 from mpl.relations.keys import candidates, identifies
 from mpl.relations.pipeline import check_relation
 from mpl.relations.sets import streams_of_events
@@ -45,6 +45,7 @@ class _Checker:
         self.program = program
         self.diagnostics = diagnostics
         self.functions = FunctionTable(program.unread)
+        self.budget = Budget()
         self.relations: dict[str, typed.RelationTree | None] = {}
         self.event_views: dict[str, frozenset[str]] = {}
 
@@ -174,7 +175,7 @@ class _Checker:
         )
 
     def _view(self, decl: nodes.ViewDecl, streams: Mapping[str, typed.Stream]) -> typed.View | None:
-        context = Context(self.relations, self.event_views, streams, self.functions, self.diagnostics)
+        context = Context(self.relations, self.event_views, streams, self.functions, self.diagnostics, self.budget)
         current = check_relation(decl.relation, context)
         if current is None:
             return None

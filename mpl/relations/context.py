@@ -16,6 +16,21 @@ from mpl.diagnostic import Diagnostics
 from mpl.expressions import FunctionTable
 from mpl.scope import Scope, ScopeColumn
 
+CELLS_MAX = 1_000_000
+"""Columns of all relations, inner ones included: each costs time in every later analysis."""
+
+
+class Budget:
+    """Counts columns while a program is checked; says once when there are too many."""
+
+    def __init__(self) -> None:
+        self.left = CELLS_MAX
+
+    def spend(self, columns: int) -> bool:
+        """False when this was too much."""
+        self.left -= columns
+        return self.left >= 0
+
 
 @dataclass(frozen=True)
 class Context:
@@ -29,6 +44,7 @@ class Context:
     streams: Mapping[str, typed.Stream]
     functions: FunctionTable
     diagnostics: Diagnostics
+    budget: Budget
 
 
 @dataclass(frozen=True)

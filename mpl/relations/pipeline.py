@@ -6,9 +6,10 @@ from typing import assert_never
 
 from mpl import nodes
 from mpl.codes import names, relations
+from mpl.codes.syntax import TOO_MANY
 from mpl.diagnostic import did_you_mean
 from mpl.relations import groups, joins, rows, sets
-from mpl.relations.context import Context, Current
+from mpl.relations.context import CELLS_MAX, Context, Current
 from mpl.scope import Scope
 
 PIPELINE_OPERATORS_MAX = 200
@@ -31,8 +32,22 @@ def check_relation(relation: nodes.Relation, context: Context) -> Current | None
         if current is None:
             _check_remaining_sources(operator, context)
         else:
-            current = _check_operator(current, operator, context)
+            current = _within_budget(_check_operator(current, operator, context), operator, context)
     return current
+
+
+def _within_budget(current: Current | None, operator: nodes.Operator, context: Context) -> Current | None:
+    if current is None or context.budget.spend(len(current.schema.columns)):
+        return current
+    if context.budget.left + len(current.schema.columns) >= 0:
+        context.diagnostics.report(
+            TOO_MANY,
+            operator.span,
+            f"the relations of this program have more than {CELLS_MAX:,} columns in all",
+            "one step too many",
+            help="`project` wide relations to what is needed before the other steps",
+        )
+    return None
 
 
 def _check_sources(relation: nodes.Relation, context: Context) -> Current | None:
