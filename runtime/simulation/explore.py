@@ -253,13 +253,13 @@ class Explorer:
         self._parents: dict[State, tuple[State | None, str]] = {}
 
     def run(self, seconds: float, states_max: int) -> Exploration:
-        began = time.monotonic()
+        began = time.process_time()
         state: State | None = None
         try:
             start = self.machines.begin()
             self._parents[start] = (None, "start")
             queue = deque([start])
-            while queue and self.result.converged < states_max and time.monotonic() - began < seconds:
+            while queue and self.result.converged < states_max and time.process_time() - began < seconds:
                 state = queue.popleft()
                 self._converges(state)
                 self.result.converged += 1
@@ -276,7 +276,7 @@ class Explorer:
             self.result.path = self._path(state)
         self.result.states = len(self._parents)
         self.result.component_states = len(self.machines.objects)
-        self.result.seconds = time.monotonic() - began
+        self.result.seconds = time.process_time() - began
         return self.result
 
     def _path(self, state: State | None) -> list[str]:

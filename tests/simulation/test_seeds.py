@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
-from runtime.simulation.command import run
+from runtime.simulation.command import Summary, run
 from runtime.simulation.schedules import draw_schedule
 from runtime.simulation.simulator import run_schedule
 
@@ -26,13 +28,23 @@ REGRESSION_SEEDS = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("graph", "seeds"), [("small", 500), ("random", 130), ("figure1", 100)])
-def test_a_slice_of_seeds_holds(graph: str, seeds: int) -> None:
+SLICES = {"small": 400, "random": 120, "figure1": 90}
+
+
+@cache
+def slice_of(graph: str) -> tuple[Summary, str]:
+    """Two tests look at one slice, so it is run once."""
     lines: list[str] = []
-    summary = run(seeds, graph=graph, report=lines.append)
-    assert summary.runs == seeds
-    assert summary.passed, "\n".join(lines)
+    summary = run(SLICES[graph], graph=graph, report=lines.append)
+    return summary, "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", SLICES)
+def test_a_slice_of_seeds_holds(graph: str) -> None:
+    summary, text = slice_of(graph)
+    assert summary.passed, text
+    assert summary.runs == SLICES[graph]
 
 
 @pytest.mark.parametrize(("graph", "seed"), REGRESSION_SEEDS)
@@ -40,9 +52,10 @@ def test_seeds_that_failed_once_hold(graph: str, seed: int) -> None:
     assert run_schedule(draw_schedule(seed, graph)).violation is None
 
 
+@pytest.mark.slow
 def test_every_kind_of_fault_takes_effect() -> None:
     """Counted when it happens, not when it is decided: a slice without some kind of fault would prove less."""
-    counts = run(350, graph="small", report=lambda _: None).counts
+    counts = slice_of("small")[0].counts
     for fault in (
         "lost",
         "duplicated",
