@@ -18,6 +18,13 @@ from bench.tickets_events import generate
 
 
 @pytest.fixture(autouse=True)
+def plain_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here is about speed, so nobody waits until kernels are compiled."""
+    for module in (tickets, growth):
+        monkeypatch.setattr(module, "wait_for_native", lambda _system: False)
+
+
+@pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_report, "RESULTS", tmp_path / "results")
     return tmp_path / "results"
