@@ -196,13 +196,25 @@ def latency(events: TicketEvents, seconds: float) -> dict[str, float]:
 
 
 def memory(items: int) -> dict[str, float]:
-    """Bytes by item of all state with one subscriber, and by event of the log: what two equal rounds add differs."""
+    """Bytes that one more item adds to all state with one subscriber, and one more event to the log."""
+    memory_used(items)  # whatever is loaded the first time is not state
+    (fewer, _), (more, by_event) = memory_used(items), memory_used(2 * items)
+    events_by_item = 1 + len(COASTS)
+    return {
+        "state_bytes_per_item": (more - fewer) / items - events_by_item * by_event,
+        "log_bytes_per_event": by_event,
+    }
+
+
+def memory_used(items: int) -> tuple[float, float]:
+    """Bytes after each item was offered and bought on both coasts, and what every further event adds."""
     events = generate(items, items)
     everything = {"item_id": np.arange(items), "qty": np.ones(items, np.int64)}
     offers = TicketEvents(events.prices, events.offered + 1_000, events.items, events.quantities)
     gc.collect()
     tracemalloc.start()
     system, taker = open_view(offers)
+    wait_for_native(system)
     used = []
     for _ in range(3):
         for coast in COASTS:
@@ -213,8 +225,7 @@ def memory(items: int) -> dict[str, float]:
         used.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     system.close()
-    by_event = (used[2] - used[1]) / (2 * items)
-    return {"state_bytes_per_item": used[0] / items - 3 * by_event, "log_bytes_per_event": by_event}
+    return used[0], (used[2] - used[1]) / (len(COASTS) * items)
 
 
 STARTUP = """

@@ -7,12 +7,12 @@ known_seeds.py is to be replaced by what that finds.
 from __future__ import annotations
 
 import pytest
-from tests.simulation.known_seeds import KNOWN_SEEDS
 
 from runtime.simulation.mistakes import MISTAKES, Catch, as_markdown, hunt
 from runtime.simulation.planting import planted, replaced
 from runtime.simulation.schedules import draw_schedule
 from runtime.simulation.simulator import run_schedule
+from tests.simulation.known_seeds import KNOWN_SEEDS
 
 
 def test_there_are_enough_mistakes_and_each_has_a_seed() -> None:
