@@ -34,7 +34,7 @@ from bench.tickets_events import BUYS, COASTS, ITEMS, TicketEvents, View, genera
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "tickets" / "tickets.mpl"
 RATE = 2_000
-MEMORY_ITEMS = 2_000
+MEMORY_ITEMS = 10_000
 NATIVE_S = 120.0
 EVERY = 0.999
 """Two coasts that are read in another order sell the last tickets of some items by other buys: a few changes differ."""
