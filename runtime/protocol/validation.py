@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.batch import Batch
-from runtime.plan import Column, ColumnKind, Relation, ValueType
+from runtime.plan import Column, Relation, ValueType
 from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
 from runtime.protocol.errors import BadEpoch, BadRange, BadShape, BadType
 from runtime.values import Value
@@ -77,8 +77,7 @@ class Place:
             if not isinstance(key, tuple) or len(key) != relation.key_width:
                 raise BadShape(self.component, self.name, f"{key!r} is not a key of {relation.name}")
             for column, value in zip(relation.columns, key, strict=False):
-                may_be_null = column.nullable or column.kind is not ColumnKind.FINAL
-                if type(value) not in _TYPES[column.type] and not (value is None and may_be_null):
+                if type(value) not in _TYPES[column.type] and not (value is None and column.nullable):
                     raise BadType(self.component, self.name, f"{value!r} in key column {column.name}")
 
     def _check_columns(self, rows: object, relation: Relation) -> None:
@@ -100,12 +99,10 @@ class Place:
         ):
             raise BadRange(self.component, self.name, "max_tick is not a tick")
         for i, (column, values) in enumerate(zip(relation.columns, rows.columns, strict=True)):
-            # A set of computed values has keys that move: the value of an emptied group is unknown, not wrong.
-            is_fixed = i < relation.key_width and column.kind is ColumnKind.FINAL
-            self.check_values(column, values, None if is_fixed else rows.visible)
+            self.check_values(column, values, None if i < relation.key_width else rows.visible)
 
     def check_values(self, column: Column, values: Sequence[Value], visible: Sequence[bool] | None) -> None:
-        """Types of one column; a row that is not visible may have nulls where nothing is final."""
+        """Types of one column; a row that is not visible may have nulls outside its key."""
         strange = set(map(type, values)) - _TYPES[column.type]
         if not strange:
             return
