@@ -8,7 +8,7 @@ itself (as a key, to order by) must ask for it as a plain column first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mpl.knowledge import FinalWhen, Kind, Knowledge
@@ -141,6 +141,11 @@ def lay_out(
     return Layout(relation, tuple(cells[position] for position in range(len(schema.columns))), front)
 
 
+def with_nulls(shape: Shape) -> Shape:
+    """The same columns, which may be null in rows that are not visible even where the schema says otherwise."""
+    return replace(shape, parts=tuple(replace(part, nullable=True) for part in shape.parts))
+
+
 def passed_on(schema: Schema, knowledge: Knowledge, kept: Sequence[tuple[Layout, int]]) -> list[Shape]:
     """Shapes of columns that are passed on from inputs: `kept` says for each where it comes from.
 
@@ -151,7 +156,11 @@ def passed_on(schema: Schema, knowledge: Knowledge, kept: Sequence[tuple[Layout,
         cell = source.cells[index]
         parts = tuple(source.relation.columns[number] for number in cell.columns)
         if cell.form == "plain":
-            shapes.append(plain_shape(schema.columns[position], knowledge, position, parts[0].contribution_max))
+            shape = plain_shape(schema.columns[position], knowledge, position, parts[0].contribution_max)
+            # Grouping by a value that moves makes it fixed. A row that was emptied before it was seen has none to
+            # offer, so its tombstone is keyed by null.
+            became_fixed = shape.parts[0].kind is plan.ColumnKind.FINAL and parts[0].kind is not plan.ColumnKind.FINAL
+            shapes.append(with_nulls(shape) if parts[0].nullable or became_fixed else shape)
         else:
             shapes.append(Shape(cell.form, parts))
     return shapes

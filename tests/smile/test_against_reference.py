@@ -25,7 +25,7 @@ from tests.generator.program import generate
 from tests.reference.data import python_stand_ins, random_events, random_tables
 from tests.reference.relations import KeyBroken, Row, evaluate_program
 
-PROGRAMS = 80
+PROGRAMS = 200
 EVENTS = 24
 
 
