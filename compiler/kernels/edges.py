@@ -115,6 +115,9 @@ class _EdgeWriter:
     def _item(self, item: AggregateItem, states: tuple[int, ...], columns: Mapping[int, str | None]) -> Update:
         if item.distinct:
             raise NotFusable("distinct values are counted")
+        if item.function == "all" and item.where is not None:
+            # Over a group of which nothing counts it is true, and the state of a group starts with false.
+            raise NotFusable("`all` with a condition")
         prefix = f"a{next(self._names)}_"
         condition, condition_lines = "", tuple[str, ...]()
         if item.where is not None:

@@ -23,6 +23,7 @@ REFUSED = {
     "view V = from Buys |> aggregate m := min(qty) where qty > 3 group by item;": "`m` may be null",
     "view V = from Buys |> aggregate q := sum(mod(qty, 3)) group by item;": "the function `modulo`",
     "view V = from Buys |> where upper(kind) = 'A' |> aggregate n := count() group by item;": "the function `upper`",
+    "view V = from Buys |> aggregate ok := all(qty > 0) where qty > 5 group by item;": "`all` with a condition",
     "view V = from Buys |> aggregate n := count() group by weight;": "the key `weight` may be null or is a float",
     "view V = from Buys |> where weight * 2.0 > 1.0 |> aggregate n := count() group by item;": "arithmetic with floats",
     "view W = from Buys |> aggregate n := count() group by item;view V = from W |> aggregate m := max(n) group by n;": (
