@@ -112,7 +112,7 @@ class StreamSpec(OperatorSpec):
     modulus: int = 1024
     ticks_per_us: int = 1024
 
-    def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:  # noqa: ARG002
+    def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:
         raise PlanError(f"{output.name} is a stream: it has a log, not an operator")
 
 

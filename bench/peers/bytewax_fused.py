@@ -40,7 +40,7 @@ class Source(DynamicSource):  # type: ignore[misc,unused-ignore]
     def __init__(self, rows: list[Any], batch: int, told: Told | None = None) -> None:
         self._made = (rows, batch, told)
 
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> Rows:  # noqa: ARG002
+    def build(self, step_id: str, worker_index: int, worker_count: int) -> Rows:
         return Rows(*self._made)
 
 
@@ -72,7 +72,7 @@ class Sink(DynamicSink):  # type: ignore[misc,unused-ignore]
     def __init__(self, told: Told) -> None:
         self._told = told
 
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> Told:  # noqa: ARG002
+    def build(self, step_id: str, worker_index: int, worker_count: int) -> Told:
         return self._told
 
 

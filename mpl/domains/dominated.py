@@ -41,7 +41,7 @@ class Dominated:
             return a
         raise Contradiction(self.name, a, b, "one tick carries one value")
 
-    def is_final(self, value: Ranked | None) -> bool:  # noqa: ARG002 (the protocol asks)
+    def is_final(self, value: Ranked | None) -> bool:
         # Only a horizon can tell that nothing better will come, and the value alone does not know it.
         return False
 

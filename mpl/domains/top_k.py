@@ -36,6 +36,6 @@ class TopK:
         best = sorted(((score, key) for key, score in scores.items()), key=lambda entry: (-entry[0], entry[1]))
         return tuple(best[: self.k])
 
-    def is_final(self, value: Entries) -> bool:  # noqa: ARG002 (the protocol asks)
+    def is_final(self, value: Entries) -> bool:
         # A better row may always come; that the group has closed is known to the relation, not to the value.
         return False

@@ -36,6 +36,6 @@ class Versioned:
             return a
         raise Contradiction(self.name, a, b, "neither coverage contains the other")
 
-    def is_final(self, value: Version | None) -> bool:  # noqa: ARG002 (the protocol asks)
+    def is_final(self, value: Version | None) -> bool:
         # A tick may always be added; that none will be is known to the relation, not to the value.
         return False

@@ -111,7 +111,7 @@ class KernelOperator(Operator):
         """Wait for the native tier: for measurements and tests; False if it did not come."""
         return self._tier.wait(timeout_s)
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         raise AssertionError("a kernel takes whole batches")
 
     def take(self, edge: int, batch: Batch) -> list[int]:
@@ -200,7 +200,7 @@ class KernelOperator(Operator):
     def watch(self) -> None:
         """Nothing to prepare: a kernel always knows its changes."""
 
-    def changed(self, touched: Sequence[int]) -> Batch:  # noqa: ARG002
+    def changed(self, touched: Sequence[int]) -> Batch:
         """Every change of the batch just taken, one after the other; numbers stay arrays."""
         changes = self.changes()
         outputs = enumerate(self.spec.outputs)

@@ -59,7 +59,7 @@ class Aggregate(ABC):
                     counted.append((group, self.part(row, value), sign, tick))
         return counted
 
-    def part(self, row: Row, value: Value) -> Any:  # noqa: ARG002
+    def part(self, row: Row, value: Value) -> Any:
         """What the aggregate needs of a row that counts: its argument."""
         return value
 
@@ -67,7 +67,7 @@ class Aggregate(ABC):
     def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
         """The new values of the groups, where that needs no state beside them; raises before anything changes."""
 
-    def commit(self, counted: Prepared, result: Result) -> Result:  # noqa: ARG002
+    def commit(self, counted: Prepared, result: Result) -> Result:
         """Change the state beside the output columns, if there is any, and complete the result."""
         return result
 

@@ -61,7 +61,7 @@ class Asof(RowOperator):
         self._keep_unmatched = spec.keep_unmatched
         self._ranked: dict[Key, list[tuple[SortKey, int]]] = {}
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
@@ -132,7 +132,7 @@ class Asof(RowOperator):
         place = bisect_left(ranked, (((0, -time),), NO_TICK))
         return ranked[place][1] if place < len(ranked) else None
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         left, right = self.inputs
         assert left is not None, "an asof join remembers both sides"
         assert right is not None, "an asof join remembers both sides"

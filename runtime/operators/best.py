@@ -49,7 +49,7 @@ class Best(RowOperator):
         self._wanders = not are_final(inputs[0], spec.columns[: output.key_width])
         self._ranked: dict[Key, list[tuple[SortKey, int]]] = {}
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
@@ -89,7 +89,7 @@ class Best(RowOperator):
             tick = batch.max_ticks[i] if i >= 0 else copy.max_tick[slot]
         self.put(group, self._values(best), True, tick, touched)
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
         assert copy is not None, "all rows are remembered"
         if self._wanders:

@@ -24,7 +24,7 @@ class Copy(Operator):
         super().__init__(inputs, output)
         self.inputs = [self.rows]  # events are copied too: their table is the output
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         """Touched: whatever the store that follows will change, `max_tick` included: it must reach the next hop."""
         if self.relation.versioned:
             return list(slots)

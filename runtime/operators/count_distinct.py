@@ -71,7 +71,7 @@ class OfDistinct(Aggregate):
                 self._news.append((group, value, sign, tick))
         return self._total.evaluate(self._news, before)
 
-    def commit(self, counted: Prepared, result: Result) -> Result:  # noqa: ARG002
+    def commit(self, counted: Prepared, result: Result) -> Result:
         for (group, value), support in self._pending.items():
             values = self._support.setdefault(group, {})
             if support:

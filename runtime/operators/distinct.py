@@ -41,7 +41,7 @@ class Distinct(RowOperator):
         self._wanders = [not are_final(*pair) for pair in zip(inputs, columns, strict=True)]
         self._support: dict[Key, int] = {}  # versioned only: visible input rows by output row
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         return self.relation.versioned  # to count the support again after a restart
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
@@ -87,7 +87,7 @@ class Distinct(RowOperator):
         keys = batch.keys(self.input_relations[edge].key_width)
         return [key for key, visible in zip(keys, batch.visible, strict=True) if visible]
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         if self.relation.versioned:
             self._support = {}
             for edge, (pick, copy) in enumerate(zip(self._pick, self.inputs, strict=True)):

@@ -41,7 +41,7 @@ class EventExtend(EventOperator):
         super().__init__(inputs, output)
         self._functions = spec.functions
 
-    def map(self, edge: int, batch: Batch) -> Batch:  # noqa: ARG002
+    def map(self, edge: int, batch: Batch) -> Batch:
         rows = batch.rows()
         made = tuple([_checked(self.relation, function(*row)) for row in rows] for function in self._functions)
         return Batch((*batch.columns, *made), batch.max_ticks, batch.visible, batch.lineages)
@@ -57,7 +57,7 @@ class Extend(RowOperator):
             (function, column.kind is ColumnKind.FINAL) for function, column in zip(spec.functions, added, strict=True)
         ]
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         width = self.relation.key_width
         results = [
             (row, (*row[width:], *self._added(row, visible)), visible, tick)

@@ -28,7 +28,7 @@ class MinSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=False)
 
 
@@ -43,7 +43,7 @@ class MaxSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=True)
 
 
@@ -58,7 +58,7 @@ class AnySpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         made = ExtremeOfBag if rows_may_leave else Extreme
         return made(relation, self.argument, self.where, largest=True, of_nothing=False)
 
@@ -74,7 +74,7 @@ class AllSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         made = ExtremeOfBag if rows_may_leave else Extreme
         return made(relation, self.argument, self.where, largest=False, of_nothing=True)
 
@@ -119,7 +119,7 @@ class ExtremeOfBag(Aggregate):
         self._counts: dict[Key, dict[Value, int]] = {}
         self._sorted: dict[Key, list[Value]] = {}
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:  # noqa: ARG002
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
         return {}
 
     def commit(self, counted: Prepared, result: Result) -> Result:

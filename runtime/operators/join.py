@@ -63,7 +63,7 @@ class Join(RowOperator):
         if self._default is not None and self._anchor == 1:
             raise PlanError(f"{output.name}: a left join needs a key column of the left side")
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
@@ -180,7 +180,7 @@ class Join(RowOperator):
     def _key_of_alone(self, anchor: int, row: Row) -> Key:
         return self._key(self._alone(anchor, row))
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):
             assert copy is not None, "a join remembers both sides"
             index.rebuild(copy)

@@ -49,7 +49,7 @@ class Latest(RowOperator):
         by, tick = spec.columns.index(spec.by), spec.columns.index(0)
         self._rank_held = sort_key((Order(by, down), Order(tick, down)))
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         best: dict[Key, tuple[SortKey, Row, int]] = {}
         for row, tick in zip(batch.rows(), batch.max_ticks, strict=True):
             group = self._group(row)

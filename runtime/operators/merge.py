@@ -18,5 +18,5 @@ class MergeSpec(OperatorSpec):
 class Merge(EventOperator):
     """Which source is still missing where (the paper's flags) is the component's coverage, one lineage per source."""
 
-    def map(self, edge: int, batch: Batch) -> Batch:  # noqa: ARG002
+    def map(self, edge: int, batch: Batch) -> Batch:
         return batch

@@ -70,15 +70,15 @@ class Operator(ABC):
         wholly or not at all.
         """
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         """Must the events of this in-edge be kept in `inputs`? (State in-edges always are.)"""
         return False
 
-    def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:  # noqa: ARG002
+    def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
         """Keys of this batch, just applied, that can never again change anything visible here (T4)."""
         return []
 
-    def may_forget(self, slot: int) -> bool:  # noqa: ARG002
+    def may_forget(self, slot: int) -> bool:
         """May this invisible output row be forgotten once all receivers know of it (T2)? Not if the operator still
         computes with what is in its slot."""
         return True

@@ -67,7 +67,7 @@ class OuterJoin(RowOperator):
         self._index = (MatchIndex(on[0]), MatchIndex(on[1]))
         self._wanders = [not are_final(relation, columns) for relation, columns in zip(inputs, on, strict=True)]
 
-    def keeps_events(self, edge: int) -> bool:  # noqa: ARG002
+    def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
@@ -174,7 +174,7 @@ class OuterJoin(RowOperator):
         elif not found.visible or self.relation.versioned:
             found.tick = max(tick, found.tick)
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):
             assert copy is not None, "a join remembers both sides"
             index.rebuild(copy)

@@ -44,7 +44,7 @@ class EventProject(EventOperator):
         super().__init__(inputs, output)
         self._columns = spec.columns
 
-    def map(self, edge: int, batch: Batch) -> Batch:  # noqa: ARG002
+    def map(self, edge: int, batch: Batch) -> Batch:
         columns = tuple(batch.columns[c] for c in self._columns)
         return Batch(columns, batch.max_ticks, batch.visible, batch.lineages)
 
@@ -57,7 +57,7 @@ class Project(RowOperator):
         self._key = picker(spec.columns[: output.key_width])
         self._values = picker(spec.columns[output.key_width :])
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
         for row, visible, tick in zip(batch.rows(), batch.visible, batch.max_ticks, strict=True):
             self.put(self._key(row), self._values(row), visible, tick, touched)

@@ -30,7 +30,7 @@ class SelectEvents(EventOperator):
         super().__init__(inputs, output)
         self._predicate = spec.predicate
 
-    def map(self, edge: int, batch: Batch) -> Batch:  # noqa: ARG002
+    def map(self, edge: int, batch: Batch) -> Batch:
         keep = [i for i, row in enumerate(batch.rows()) if self._predicate(*row)]
         return batch if len(keep) == len(batch) else batch.take(keep)
 
@@ -43,7 +43,7 @@ class SelectState(RowOperator):
         self._predicate = spec.predicate
         self._only_falls = spec.only_falls
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         new_rows = batch.rows()
         # The predicate could fail, so all of it runs before anything changes. A vanished row may have nulls.
         visible = [seen and self._predicate(*row) for seen, row in zip(batch.visible, new_rows, strict=True)]
@@ -53,7 +53,7 @@ class SelectState(RowOperator):
             self.put(row[:key_width], row[key_width:], visible[i], batch.max_ticks[i], touched)
         return touched
 
-    def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:  # noqa: ARG002
+    def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
         """Rows that were rejected for ever. A row that merely vanished upstream may come back."""
         if not self._only_falls:
             return []

@@ -77,7 +77,7 @@ class _Ranking(RowOperator):
 class TopOfEvents(_Ranking):
     """`_ranked` lists the visible rows of each group by their slots in `rows`."""
 
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
         width = self.relation.key_width
         for row, tick in zip(batch.rows(), batch.max_ticks, strict=True):
@@ -115,7 +115,7 @@ class TopOfEvents(_Ranking):
         assert isinstance(tick, int), "column 0 of an event is its tick"
         return tick
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         self._ranked = {}
         for slot in self.rows.visible_slots():
             row = self.rows.row_at(slot)
@@ -174,7 +174,7 @@ class Top(_Ranking):
             values = self._with_rank(row[width:], rank)
             self.put(row[:width], values, rank > 0, self._reached_tick[group], touched)
 
-    def restore_extra(self, data: dict[str, object]) -> None:  # noqa: ARG002
+    def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
         assert copy is not None, "state rows are remembered"
         self._ranked, self._reached, self._reached_tick = {}, {}, {}

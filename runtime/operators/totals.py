@@ -27,7 +27,7 @@ class SumSpec(AggregateSpec):
     argument: Function
     where: Function | None = None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, self.argument, self.where, _as_is, columns)
 
 
@@ -42,7 +42,7 @@ class SignedSumSpec(AggregateSpec):
     def width(self) -> int:
         return 2
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, self.argument, self.where, _by_sign, columns)
 
 
@@ -57,7 +57,7 @@ class AverageSpec(AggregateSpec):
     def width(self) -> int:
         return 2
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, self.argument, self.where, _with_one, columns)
 
 
@@ -68,7 +68,7 @@ class CountSpec(AggregateSpec):
     argument: Function | None = None
     where: Function | None = None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return Total(relation, self.argument, self.where, _one, 1)
 
 
@@ -148,7 +148,7 @@ class FloatTotal(Aggregate):
         self._exact: dict[Key, tuple[int, ...]] = {}
         self._pending: dict[Key, tuple[int, ...]] = {}
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:  # noqa: ARG002
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
         totals: dict[Key, list[int]] = {}
         ticks: dict[Key, int] = {}
         for group, value, sign, tick in counted:
@@ -159,7 +159,7 @@ class FloatTotal(Aggregate):
         self._pending = {group: tuple(total) for group, total in totals.items()}
         return {group: (self._shown(total), ticks.get(group, NO_TICK)) for group, total in self._pending.items()}
 
-    def commit(self, counted: Prepared, result: Result) -> Result:  # noqa: ARG002
+    def commit(self, counted: Prepared, result: Result) -> Result:
         for group, total in self._pending.items():
             if any(total):
                 self._exact[group] = total

@@ -37,7 +37,7 @@ class UnionAllSpec(OperatorSpec):
 
 
 class UnionAll(RowOperator):
-    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:  # noqa: ARG002
+    def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         width = self.input_relations[edge].key_width
         touched: list[int] = []
         for row, visible, tick in zip(batch.rows(), batch.visible, batch.max_ticks, strict=True):

@@ -35,7 +35,7 @@ class WitnessSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:  # noqa: ARG002
+    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return (WitnessOfBag if rows_may_leave else Witness)(relation, self)
 
 
@@ -51,7 +51,7 @@ class _ByOrder(Aggregate):
     def part(self, row: Row, value: Value) -> Part:
         return self._order(row), value
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:  # noqa: ARG002
+    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
         return {}
 
 

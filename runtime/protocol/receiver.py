@@ -98,7 +98,7 @@ class Receiver(Component):
     def _load(self, checkpoint: Checkpoint | None) -> None:
         """Replace operator state, rows, floors and out-edges; ValueError leaves the old ones."""
 
-    def _started(self, event: Restarted) -> None:  # noqa: ARG002
+    def _started(self, event: Restarted) -> None:
         """C2: ask on every in-edge."""
         for edge in self.in_edges.values():
             self.ask(edge, open_end=True)
@@ -122,7 +122,7 @@ class Receiver(Component):
             self.send(edge.name, EventCuriosity(self.epoch, wanted))
         self.arm(f"ask:{edge.name}", edge.asker.asked())
 
-    def _timer_fired(self, kind: str, edge: str, now_us: int) -> None:  # noqa: ARG002
+    def _timer_fired(self, kind: str, edge: str, now_us: int) -> None:
         if kind == "checkpoint" and not edge:
             if self._has_changed:
                 self._checkpoint()

@@ -105,7 +105,7 @@ class StreamComponent(Component):
         """E3: an earlier incarnation may have promised silence up to its reservation."""
         return max(last_tick, reserved_tick)
 
-    def _started(self, event: Restarted) -> None:  # noqa: ARG002
+    def _started(self, event: Restarted) -> None:
         self.arm("silence", self.tuning.silence_us)
         for edge in self.out_edges.values():
             if edge.mode is Mode.PUSH:
@@ -260,7 +260,7 @@ class StreamComponent(Component):
 
     # Receivers
 
-    def _from_sender(self, edge: str, message: Message) -> None:  # noqa: ARG002
+    def _from_sender(self, edge: str, message: Message) -> None:
         raise self.unknown_edge(edge)
 
     def _out_edge(self, edge: str) -> OutEdge:
