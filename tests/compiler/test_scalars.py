@@ -6,6 +6,7 @@ wrote can change the shape of the generated syntax tree.
 
 import ast
 from collections.abc import Iterator
+from itertools import product
 from random import Random
 
 import pytest
@@ -85,6 +86,22 @@ def test_generated_code_means_what_the_evaluator_says(seed: int, cases: int) -> 
             columns = tuple(column for part in inputs_of(transform.node) for column in part.schema.columns)
             for expr in expressions_of(transform.node):
                 compare(expr, columns, rng)
+
+
+LOGIC = ["a and b", "a or b", "a and b and c", "a or b or c", "not a or b and c", "(a or b) and not (b and c)"]
+
+
+@pytest.mark.parametrize("text", LOGIC)
+def test_logic_has_three_values(text: str) -> None:
+    """Every combination of true, false and null, of which random rows meet too few."""
+    source = f"stream S (a bool null, b bool null, c bool null); view V = from S |> extend v := {text};"
+    (transform,) = build_graph(check(Source("logic.mpl", source))).nodes.values()
+    (expr,) = expressions_of(transform.node)
+    module = Module("V", "extend", "logic.mpl:1")
+    name = module.add("value", expr, {0: "c0", 1: "c1", 2: "c2", 3: "c3"}, 4)
+    function = module.load()[name]
+    for row in product((True, False, None), repeat=3):
+        assert function(*row, 0) is evaluate(expr, [*row, 0]), (text, row)
 
 
 HOSTILE = [

@@ -24,6 +24,8 @@ table TU (k int, c int) key k;
 table TT (k int, c int) key k, c;
 view LA = from L |> aggregate n := count() group by k;
 view RA = from R |> aggregate m := count() group by k;
+stream LN (k int null, a int);
+view NA = from LN |> aggregate n := count() group by k;
 """
 
 # Join, and the key of what comes out. The tick of the left comes before that of the right.
@@ -40,6 +42,14 @@ JOINS = {
     "left N:M": ("from L |> left join R as r on L.k = r.k", "~tick, ~tick"),
     "full 1:1 using": ("from LA |> full join RA using k", "k"),
     "full 1:1 on has two keys, either of them null": ("from LA |> full join RA as r on LA.k = r.k", "k, r.k"),
+    "full 1:1 using what may be null: null equals nothing, so two rows may have it": (
+        "from NA |> full join RA using k",
+        "k, n, m",
+    ),
+    "full 1:1 using, with a condition: partners that fail it stand alone with the same k": (
+        "from LA as l |> full join RA as r on l.k = r.k and l.n > r.m",
+        "k, r.k",
+    ),
     "full N:1 needs both": ("from L |> full join RU using k", "k, ~tick"),
     "a comparison that is no equality changes nothing": ("from L |> join TU using k |> where a < c", "~tick"),
 }
