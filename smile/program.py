@@ -78,7 +78,12 @@ def compile(source: str | PathLike[str], *, python: PythonFunctions | None = Non
     functions that the program may call.
     """
     text, folder = _read(source)
-    checked = check(text).require()
+    return compile_source(text, folder, python)
+
+
+def compile_source(source: Source, folder: Path, python: PythonFunctions | None = None) -> Program:
+    """The same for a text that is at hand. Its name goes into messages and into the generated code."""
+    checked = check(source).require()
     graph = validate(build_graph(checked))
     python = python or {}
     refused = refuse_unsupported(graph, {module for module, _ in python})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 from mpl.typed import Table
 from smile.errors import Problem, PublishError, SmileError
@@ -25,27 +24,25 @@ def table_rows(program: Program, table: Table, given: Mapping[str, object]) -> o
     if path.suffix.lower() != ".csv":
         raise SmileError(f"table `{table.name}`: {table.path} is not a .csv file; pass its rows in `tables`")
     try:
-        return _read_csv(table, path)
+        with path.open(encoding="utf-8", newline="") as file:
+            return read_table_text(table, file)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SmileError(f"table `{table.name}`: cannot read {path}: {error}") from error
 
 
-def _read_csv(table: Table, path: Path) -> list[dict[str, object]]:
+def read_table_text(table: Table, lines: Iterable[str]) -> list[dict[str, object]]:
     """The first line names the columns; an empty cell of a column that may be null is null."""
     types = {column.name: (column.type, column.nullable) for column in table.schema.columns}
     rows: list[dict[str, object]] = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for number, record in enumerate(csv.DictReader(file)):
-            row: dict[str, object] = {}
-            for name, text in record.items():
-                if name not in types or text is None:
-                    raise PublishError(
-                        table.name, [Problem(None, text, f"a cell outside its columns: {text!r}", number)]
-                    )
-                type_, nullable = types[name]
-                try:
-                    row[name] = None if text == "" and nullable else from_text(text, type_)
-                except Refused as refused:
-                    raise PublishError(table.name, [Problem(name, text, str(refused), number)]) from None
-            rows.append(row)
+    for number, record in enumerate(csv.DictReader(lines)):
+        row: dict[str, object] = {}
+        for name, text in record.items():
+            if name not in types or text is None:
+                raise PublishError(table.name, [Problem(None, text, f"a cell outside its columns: {text!r}", number)])
+            type_, nullable = types[name]
+            try:
+                row[name] = None if text == "" and nullable else from_text(text, type_)
+            except Refused as refused:
+                raise PublishError(table.name, [Problem(name, text, str(refused), number)]) from None
+        rows.append(row)
     return rows

@@ -1,0 +1,314 @@
+"""`smile.toml`: which program, which brokers, what runs where, how logs and checkpoints are kept.
+
+    program = "tickets.mpl"
+
+    [brokers.west]
+    address = "tcp://127.0.0.1:7070"
+    http = "127.0.0.1:8070"          # a gateway; left out = none
+    data = "data/west"               # default: data/<name>
+
+    [pins]                           # beyond what the program places itself
+    Sold = "west"
+
+    [log]
+    sync = "always"                  # or "interval", "never"
+    keep = "all"                     # or "checkpoint": trim what every checkpoint includes
+
+    [checkpoint]
+    every = "10 s"
+
+    [security]                       # needed as soon as a broker listens beyond this machine
+    secret = "keys/{broker}.secret"
+    allowed = "keys/allowed.toml"
+    client = "keys/me.secret"        # whose keys commands use that talk to brokers
+
+Read by `smile run`, `smile broker`, `smile deploy` and the clients' commands. Paths are relative to the file. It starts
+nothing and opens nothing but the file itself.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from mpl.diagnostic import did_you_mean
+from runtime.security.endpoints import is_local
+
+CONFIG_NAME = "smile.toml"
+CONFIG_BYTES_MAX = 2**20
+BROKERS_MAX = 256
+CHECKPOINT_EVERY_US = 10_000_000
+
+Sync = Literal["always", "interval", "never"]
+Keep = Literal["all", "checkpoint"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
+_ADDRESS = re.compile(
+    r"(?:tcp://(?:\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})|ipc://[^?]+)(?:\?key=smile1-[A-Za-z0-9_-]+)?"
+)
+_HTTP = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)")
+_DURATION_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
+
+
+class ConfigError(Exception):
+    """What is wrong with a file, at which key, why, and what to do about it."""
+
+    def __init__(self, path: Path, key: str, reason: str, remedy: str) -> None:
+        self.path = path
+        self.key = key
+        self.reason = reason
+        self.remedy = remedy
+        place = f"{path}: {key}" if key else str(path)
+        super().__init__(f"{place}: {reason}; {remedy}")
+
+
+@dataclass(frozen=True)
+class SecuritySettings:
+    """Files of keys. `secret` is the broker's own, `allowed` says whose keys are let in and what they may do."""
+
+    secret: Path
+    allowed: Path
+
+
+@dataclass(frozen=True)
+class BrokerSettings:
+    """Everything that one broker process is told. `data` is its folder; `http` is host:port of the gateway or None."""
+
+    name: str
+    address: str
+    data: Path
+    http: str | None = None
+    sync: Sync = "always"
+    keep: Keep = "all"
+    checkpoint_every_us: int = CHECKPOINT_EVERY_US
+    allow_faults: bool = False
+    security: SecuritySettings | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole `smile.toml`. `brokers` is in the order of the file. `spark` is handed on as it stands."""
+
+    path: Path
+    program: Path | None
+    brokers: Mapping[str, BrokerSettings]
+    pins: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, Any] = field(default_factory=dict)
+    client_keys: Path | None = None
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        return {name: broker.address for name, broker in self.brokers.items()}
+
+    def broker(self, name: str) -> BrokerSettings:
+        if name not in self.brokers:
+            hint = did_you_mean(name, self.brokers) or f"it has {', '.join(self.brokers) or 'none'}"
+            raise ConfigError(self.path, f"brokers.{name}", "there is no such broker", hint)
+        return self.brokers[name]
+
+    def required_program(self) -> Path:
+        if self.program is None:
+            raise ConfigError(self.path, "program", "is missing", 'add a line such as program = "tickets.mpl"')
+        return self.program
+
+
+def find_config(start: Path) -> Path | None:
+    """The `smile.toml` of this folder or the nearest one above it."""
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / CONFIG_NAME).is_file():
+            return folder / CONFIG_NAME
+    return None
+
+
+def read_config(path: Path) -> Config:
+    """Read and check a file. Raises ConfigError for the first thing that is wrong."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(CONFIG_BYTES_MAX + 1)
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror or error})"
+        raise ConfigError(path, "", reason, "`smile init` makes a project with one") from error
+    if len(data) > CONFIG_BYTES_MAX:
+        raise ConfigError(path, "", f"is larger than {CONFIG_BYTES_MAX} bytes", "is it the right file?")
+    try:
+        return parse_config(path, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8 text (byte {error.start})"
+        raise ConfigError(path, "", reason, "save it as UTF-8") from error
+
+
+def parse_config(path: Path, text: str) -> Config:
+    try:
+        return _Reader(path).config(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(path, "", f"is not TOML: {error}", "text values need quotes") from error
+
+
+def parse_duration_us(text: str) -> int | None:
+    """Microseconds of "10 s", "500 ms", ...; None if the text is no duration."""
+    found = _DURATION.fullmatch(text.strip())
+    return round(float(found.group(1)) * _DURATION_US[found.group(2)]) if found else None
+
+
+def is_address(text: str) -> bool:
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and (found.group(1) is None or 0 < int(found.group(1)) < 65_536)
+
+
+class _Reader:
+    """Takes the tables of one file apart; every method names the key it is about."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = path.parent
+
+    def error(self, key: str, reason: str, remedy: str) -> ConfigError:
+        return ConfigError(self.path, key, reason, remedy)
+
+    def config(self, data: dict[str, Any]) -> Config:
+        self.known(data, "", ("program", "brokers", "pins", "log", "checkpoint", "security", "spark"))
+        program = self.text(data, "program")
+        log = self.table(data, "log", ("sync", "keep"))
+        checkpoint = self.table(data, "checkpoint", ("every",))
+        common = _Common(
+            self.choice(log, "log.sync", Sync, "always"),
+            self.choice(log, "log.keep", Keep, "all"),
+            self.duration(checkpoint, "checkpoint.every", CHECKPOINT_EVERY_US),
+            self.table(data, "security", ("secret", "allowed", "client")) if "security" in data else None,
+        )
+        brokers = {name: self.broker(name, section, common) for name, section in self.brokers(data).items()}
+        self.distinct(brokers)
+        return Config(
+            self.path,
+            self.folder / program if program is not None else None,
+            brokers,
+            self.pins(data, brokers),
+            self.table(data, "spark", None),
+            self.folder / client if (client := self.text(common.security or {}, "security.client")) else None,
+        )
+
+    def brokers(self, data: dict[str, Any]) -> dict[str, Any]:
+        found = self.table(data, "brokers", None)
+        if len(found) > BROKERS_MAX:
+            raise self.error("brokers", f"there are {len(found)}", f"at most {BROKERS_MAX} are possible")
+        return found
+
+    def broker(self, name: str, section: object, common: _Common) -> BrokerSettings:
+        key = f"brokers.{name}"
+        if not _NAME.fullmatch(name):
+            raise self.error(key, "is no name for a broker", "use a letter, then letters, digits, _ or - (63 at most)")
+        values = self.table({name: section}, key, ("address", "http", "data"))
+        address = self.text(values, f"{key}.address")
+        if not address:
+            raise self.error(f"{key}.address", "is missing", 'add address = "tcp://127.0.0.1:7070"')
+        if not is_address(address):
+            raise self.error(f"{key}.address", f"{address!r} is no address", 'write it like "tcp://127.0.0.1:7070"')
+        http = self.text(values, f"{key}.http")
+        if http is not None and not _HTTP.fullmatch(http):
+            raise self.error(f"{key}.http", f"{http!r} is not host:port", 'write it like "127.0.0.1:8080"')
+        security = self.security(name, common.security)
+        if security is None and not is_local(address):
+            remedy = "listen on 127.0.0.1, or make keys with `smile keys` and add a [security] section"
+            raise self.error(f"{key}.address", f"{address} can be reached from other machines without keys", remedy)
+        if security is not None and "?key=" not in address:
+            remedy = f"append ?key=smile1-..., as `smile keys show {security.secret}` prints it"
+            raise self.error(f"{key}.address", "does not say which key to expect there", remedy)
+        data = self.folder / (self.text(values, f"{key}.data") or f"data/{name}")
+        return BrokerSettings(
+            name,
+            address,
+            data,
+            http,
+            sync=common.sync,
+            keep=common.keep,
+            checkpoint_every_us=common.checkpoint_every_us,
+            security=security,
+        )
+
+    def security(self, name: str, section: dict[str, Any] | None) -> SecuritySettings | None:
+        if section is None:
+            return None
+        files = []
+        for key in ("secret", "allowed"):
+            given = self.text(section, f"security.{key}")
+            if given is None:
+                raise self.error(
+                    f"security.{key}", "is missing", "`smile keys new` makes the file and says what to add"
+                )
+            files.append(self.folder / given.replace("{broker}", name))
+        return SecuritySettings(*files)
+
+    def distinct(self, brokers: Mapping[str, BrokerSettings]) -> None:
+        """Two brokers cannot share an address, a gateway or a folder."""
+        seen: dict[tuple[str, object], str] = {}
+        for name, broker in brokers.items():
+            for what, value in (("address", broker.address), ("http", broker.http), ("data", broker.data)):
+                other = seen.setdefault((what, value), name)
+                if value is not None and other != name:
+                    raise self.error(f"brokers.{name}.{what}", f"{value} is also that of {other}", "give each its own")
+
+    def pins(self, data: dict[str, Any], brokers: Mapping[str, BrokerSettings]) -> dict[str, str]:
+        pins = self.table(data, "pins", None)
+        for relation, broker in pins.items():
+            if broker not in brokers:
+                hint = did_you_mean(str(broker), brokers) or f"brokers are {', '.join(brokers) or 'not declared'}"
+                raise self.error(f"pins.{relation}", f"{broker!r} is no broker of this file", hint)
+        return pins
+
+    # Values
+
+    def table(self, data: Mapping[str, Any], key: str, known: tuple[str, ...] | None) -> dict[str, Any]:
+        found = data.get(key.rpartition(".")[2], {})
+        if not isinstance(found, dict):
+            raise self.error(key, f"is {_said(found)}, not a section", f"write [{key}] on a line of its own")
+        if known is not None:
+            self.known(found, f"{key}.", known)
+        return found
+
+    def known(self, data: Mapping[str, Any], prefix: str, known: tuple[str, ...]) -> None:
+        for key in data:
+            if key not in known:
+                hint = did_you_mean(key, known) or f"known here: {', '.join(known)}"
+                raise self.error(f"{prefix}{key}", "is not a setting", hint)
+
+    def text(self, data: Mapping[str, Any], key: str) -> str | None:
+        found = data.get(key.rpartition(".")[2])
+        if found is not None and not isinstance(found, str):
+            raise self.error(key, f"is {_said(found)}", "give text in quotes")
+        return found
+
+    def choice(self, data: Mapping[str, Any], key: str, choices: Any, default: str) -> Any:
+        found = data.get(key.rpartition(".")[2], default)
+        allowed = get_args(choices)
+        if found not in allowed:
+            hint = did_you_mean(str(found), allowed) or f"one of {', '.join(allowed)}"
+            raise self.error(key, f"{found!r} is not possible", hint)
+        return found
+
+    def duration(self, data: Mapping[str, Any], key: str, default: int) -> int:
+        text = self.text(data, key)
+        if text is None:
+            return default
+        found = parse_duration_us(text)
+        if not found:
+            raise self.error(key, f"{text!r} is no duration", 'write it like "10 s", "500 ms" or "2 min"')
+        return found
+
+
+@dataclass(frozen=True)
+class _Common:
+    """What all brokers of a file share."""
+
+    sync: Sync
+    keep: Keep
+    checkpoint_every_us: int
+    security: dict[str, Any] | None
+
+
+def _said(value: object) -> str:
+    return f"{value!r} ({type(value).__name__})"
