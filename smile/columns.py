@@ -1,8 +1,7 @@
-"""Whole columns: lists, numpy arrays, Arrow, pandas and polars, as canonical columns and back.
+"""Whole columns: from rows, lists, numpy arrays and tables (`smile/frames.py`) to canonical columns.
 
-None of these libraries is imported here unless its objects were passed in or asked for; they are recognised by the
-module of their type. numpy, which the project needs anyway, does the checking of numbers. What a fast check does not
-accept goes through `smile/values.py`, value by value, so that an error can name row and value.
+numpy, which the project needs anyway, does the checking of numbers. What a fast check does not accept goes through
+`smile/values.py`, value by value, so that an error can name row and value.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 
 from mpl.scaled import limits_of, power_of_ten
 from mpl.types import (
+    INT_MAX,
     BoolType,
     DecimalType,
     DurationType,
@@ -24,22 +24,18 @@ from mpl.types import (
     IntType,
     TextType,
     TimeType,
-    Type,
     Value,
 )
 from runtime.columns import numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem
-from smile.values import Cell, Refused
+from smile.frames import FrameColumn, NotColumns, column_of_frame, columns_of_frame
+from smile.values import UNIT_US, Cell, Refused
 
 ARRAY_ROWS_MIN = 64
 """Shorter lists of whole numbers stay lists: an array has a price of its own."""
 
 Column = Any
-"""A list, a tuple or a numpy array: whatever can be counted and gone through."""
-
-
-class NotColumns(TypeError):
-    """The data are neither rows nor columns of any kind known here."""
+"""A list, a tuple, a numpy array or a `FrameColumn`: whatever can be counted."""
 
 
 # --- from what users have to columns by name --------------------------------------------------------------------------
@@ -49,35 +45,18 @@ def columns_of(data: object) -> dict[str, Column]:
     """Columns by name, still with the user's values."""
     if isinstance(data, Mapping):
         return {str(name): _sequence(values) for name, values in data.items()}
-    match _library(data):
-        case "pandas":
-            return {str(name): _from_pandas(data[name]) for name in data.columns}  # type: ignore[index,attr-defined]
-        case "pyarrow":
-            schema = data.schema  # type: ignore[attr-defined]
-            return {name: _from_arrow(data.column(at)) for at, name in enumerate(schema.names)}  # type: ignore[attr-defined]
-        case "polars":
-            return {series.name: _from_polars(series) for series in data.get_columns()}  # type: ignore[attr-defined]
-        case _:
-            pass
+    table = columns_of_frame(data)
+    if table is not None:
+        return table
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise NotColumns(f"rows are dicts, columns a dict of sequences or a table; this is {type(data).__name__}")
     return _from_rows(data)
 
 
-def _library(data: object) -> str:
-    return type(data).__module__.partition(".")[0]
-
-
 def _sequence(values: object) -> Column:
-    match _library(values):
-        case "pandas":
-            return _from_pandas(values)
-        case "pyarrow":
-            return _from_arrow(values)
-        case "polars":
-            return _from_polars(values)
-        case _:
-            pass
+    column = column_of_frame(values)
+    if column is not None:
+        return column
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise NotColumns(f"a column has one dimension, not {values.ndim}")
@@ -113,46 +92,23 @@ def _from_rows_alike(rows: list[Any]) -> dict[str, Column] | None:
         return None
 
 
-def _from_pandas(series: Any) -> Column:
-    missing = series.isna().to_numpy()
-    if missing.any():
-        return [None if gone else _whole(value) for value, gone in zip(series.tolist(), missing, strict=True)]
-    found = series.to_numpy()
-    return found if found.dtype.kind in "biufMm" else series.tolist()
-
-
-def _whole(value: object) -> object:
-    """pandas turns whole numbers into floats where some are missing; a float column takes whole numbers too."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _from_arrow(column: Any) -> Column:
-    if hasattr(column, "combine_chunks"):
-        column = column.combine_chunks()
-    kind = str(column.type)
-    is_number = kind.startswith(("int", "uint", "float", "double", "timestamp", "duration"))
-    if column.null_count == 0 and is_number:
-        return column.to_numpy(zero_copy_only=False)
-    return column.to_pylist()
-
-
-def _from_polars(series: Any) -> Column:
-    if series.null_count() == 0 and series.dtype.is_numeric() and not series.dtype.is_decimal():
-        return series.to_numpy()
-    return series.to_list()
-
-
 # --- from the user's values to canonical ones -------------------------------------------------------------------------
 
 
 def encode_column(cell: Cell, values: Column) -> tuple[Sequence[Value], list[Problem]]:
     """Canonical values, and what was wrong: at most ten problems, and then the values are of no use."""
-    fast = _encode_array(cell, values) if isinstance(values, np.ndarray) else _encode_list(cell, values)
+    if isinstance(values, FrameColumn):
+        fast = _encode_frame_column(cell, values)
+    elif isinstance(values, np.ndarray):
+        fast = _encode_array(cell, values)
+    else:
+        fast = _encode_list(cell, values)
     if fast is not None:
         return fast, []
+    listed = _listed(values)
     found: list[Value] = []
     problems: list[Problem] = []
-    for row, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+    for row, value in enumerate(listed):
         try:
             found.append(cell.encode(value))
         except Refused as refused:
@@ -162,7 +118,49 @@ def encode_column(cell: Cell, values: Column) -> tuple[Sequence[Value], list[Pro
     return found, problems
 
 
-_UNIT_US = {"ns": (1, 1_000), "us": (1, 1), "ms": (1_000, 1), "s": (1_000_000, 1), "m": (60_000_000, 1)}
+def _listed(values: Column) -> Iterable[object]:
+    """The values one by one, as the user would write them."""
+    if isinstance(values, FrameColumn):
+        return values.listed()
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "mM":  # a list of times finer than us has numbers
+        return list(values.tolist())
+    return values  # type: ignore[no-any-return]
+
+
+def _encode_frame_column(cell: Cell, column: FrameColumn) -> Sequence[Value] | None:
+    values, missing = column.values, column.missing
+    if missing is not None:
+        if not cell.column.nullable:
+            return None
+        values = values[~missing]
+    encoded = _encode_array(cell, values) if column.scale is None else _encode_scaled(cell, values, column.scale)
+    if missing is None or encoded is None:
+        return encoded
+    spread = np.full(len(missing), None, object)
+    spread[~missing] = encoded
+    return list(spread.tolist())
+
+
+def _encode_scaled(cell: Cell, values: Any, scale: int) -> Sequence[Value] | None:
+    """Decimals as whole numbers of 10 ** -scale."""
+    type_ = cell.column.type
+    if not isinstance(type_, DecimalType):
+        return None
+    factor = power_of_ten(abs(type_.scale - scale))
+    if type_.scale < scale:
+        if factor > INT_MAX or (values % factor).any():
+            return None
+        values = values // factor
+    elif not _may_be_multiplied(values, factor):
+        return None
+    else:
+        values = values * factor
+    return _kept(values) if _is_within(cell, values) else None
+
+
+def _may_be_multiplied(values: Any, factor: int) -> bool:
+    limit = INT_MAX // factor
+    return not len(values) or bool(limit > 0 and -limit <= values.min() and values.max() <= limit)
 
 
 def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
@@ -173,8 +171,7 @@ def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
             scaled = values
         case (DecimalType(scale=scale), "i" | "u"):
             factor = power_of_ten(scale)
-            limit = (2**63 - 1) // factor
-            if len(values) and (values.max() > limit or values.min() < -limit):
+            if not _may_be_multiplied(values, factor):
                 return None
             scaled = values.astype(np.int64) * factor
         case (TimeType(), "M") | (DurationType(), "m"):
@@ -185,6 +182,8 @@ def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
                 return None
         case (BoolType(), "b"):
             return list(values.tolist())
+        case (TextType() | EnumType(), "U" | "O"):
+            return _encode_list(cell, values.tolist())
         case _:
             return None
     return _kept(scaled) if _is_within(cell, scaled) else None
@@ -197,17 +196,18 @@ def _kept(scaled: Any) -> Sequence[Value]:
 
 def _encode_moments(cell: Cell, values: Any) -> Sequence[Value] | None:
     unit, count = np.datetime_data(values.dtype)
-    if np.isnat(values).any() or unit not in _UNIT_US or count != 1:
-        listed = values.astype(f"{values.dtype.kind}8[us]").tolist()
-        return _encode_list(cell, listed)
-    times, per = _UNIT_US[unit]
+    if unit not in UNIT_US or np.isnat(values).any():
+        return None
+    times, per = UNIT_US[unit]
     raw = values.astype(np.int64)
+    if not _may_be_multiplied(raw, times * count):
+        return None
+    raw = raw * (times * count)
     if per > 1:
         if (raw % per).any():  # finer than a microsecond: not silently cut
             return None
         raw = raw // per
-    scaled = raw * times
-    return _kept(scaled) if _is_within(cell, scaled) else None
+    return _kept(raw) if _is_within(cell, raw) else None
 
 
 def _encode_list(cell: Cell, values: Column) -> Sequence[Value] | None:
@@ -254,40 +254,3 @@ def _is_within(cell: Cell, values: Any) -> bool:
         or (bounds.low is not None and low < bounds.low)
         or (bounds.high is not None and high > bounds.high)
     )
-
-
-# --- from canonical columns to tables ---------------------------------------------------------------------------------
-
-
-def arrow_table(names: Sequence[str], types: Sequence[Type], columns: Sequence[Sequence[object]]) -> Any:
-    """A pyarrow table of the user's values, with exact types."""
-    import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    kinds = [_arrow_type(pa, type_) for type_ in types]
-    arrays = [pa.array(list(values), kind) for values, kind in zip(columns, kinds, strict=True)]
-    return pa.table(arrays, names=list(names))
-
-
-def _arrow_type(pa: Any, type_: Type) -> Any:
-    match type_:
-        case IntType():
-            return pa.int64()
-        case DecimalType(scale=scale):
-            return pa.decimal128(38, scale)  # sums may have more digits than their summands
-        case FloatType():
-            return pa.float64()
-        case BoolType():
-            return pa.bool_()
-        case TimeType():
-            return pa.timestamp("us", tz="UTC")
-        case DurationType():
-            return pa.duration("us")
-        case _:
-            return pa.string()
-
-
-def pandas_frame(names: Sequence[str], columns: Sequence[Sequence[object]]) -> Any:
-    """A pandas frame of the user's values."""
-    import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    return pd.DataFrame({name: list(values) for name, values in zip(names, columns, strict=True)}, columns=list(names))

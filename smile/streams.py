@@ -13,8 +13,9 @@ from compiler.plan.build import ViewPlan
 from mpl.diagnostic import did_you_mean
 from mpl.typed import Schema, Stream, Table
 from mpl.types import TimeType, Value
-from smile.columns import NotColumns, columns_of, encode_column
+from smile.columns import columns_of, encode_column
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
+from smile.frames import NotColumns
 from smile.values import Cell, Refused, decode
 
 Columns = tuple[Sequence[Value], ...]
@@ -98,7 +99,7 @@ class StreamInput:
             except Refused as refused:
                 raise self._error([Problem(cell.name, value, str(refused))]) from None
         made = tuple(columns)
-        self._check_history(made, single=True)
+        self.check_history(made, single=True)
         return made
 
     # Many rows
@@ -120,7 +121,7 @@ class StreamInput:
         if count == 0:
             return (), 0
         columns = tuple(self._column(cell, given, count) for cell in self.cells)
-        self._check_history(columns, single=False)
+        self.check_history(columns)
         return columns, count
 
     def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> Sequence[Value]:
@@ -135,7 +136,8 @@ class StreamInput:
 
     # Rules about several events
 
-    def _check_history(self, columns: Columns, *, single: bool) -> None:
+    def check_history(self, columns: Columns, *, single: bool = False) -> None:
+        """Raises PublishError if a rule about several events does not allow these rows."""
         problems: list[Problem] = []
         for unique in self._unique:
             self._check_unique(unique, columns, problems)

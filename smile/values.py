@@ -8,6 +8,7 @@
     text, enum    str                                                    str
     time          datetime (without a zone: UTC), ISO text, int us       datetime in UTC
     duration      timedelta, int us                                      timedelta
+    null          None, and NaT or NA of numpy and pandas                None
 
 A number is never rounded on its way in: what does not fit the declared digits is refused, and so are floats for
 decimals. Whole columns go through `smile/columns.py`, which falls back to these functions.
@@ -20,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
+
+import numpy as np
 
 from mpl.scaled import limits_of, power_of_ten
 from mpl.typed import Column
@@ -45,6 +48,23 @@ EXACT = Context(prec=2 * DIGITS_MAX)
 """The caller's own decimal context must not round what passes through here."""
 
 
+UNIT_US = {
+    "ns": (1, 1_000),
+    "us": (1, 1),
+    "ms": (1_000, 1),
+    "s": (1_000_000, 1),
+    "m": (60_000_000, 1),
+    "h": (3_600_000_000, 1),
+    "D": (86_400_000_000, 1),
+}
+"""numpy's units of time in microseconds: so many, divided by so many."""
+
+MISSING_TYPES = frozenset(("NaTType", "NAType"))
+"""What pandas writes for null in columns that are not floats."""
+
+NUMPY_TIMES = (np.datetime64, np.timedelta64)
+
+
 class Refused(Exception):
     """The value breaks this rule; the caller knows stream, column and row."""
 
@@ -68,7 +88,7 @@ class Cell:
 
     def encode(self, value: object) -> Value:
         """The canonical value, or `Refused`."""
-        if value is None:
+        if value is None or is_missing(value):
             if self.column.nullable:
                 return None
             raise Refused("is not allowed: the column is not declared `null`")
@@ -89,12 +109,31 @@ class Cell:
 def encode(value: object, type: Type) -> Value:
     """A user's value as the canonical one of the type; `Refused` if it is none."""
     if hasattr(value, "item") and type_name(value).startswith("numpy."):
-        value = value.item()  # numpy's scalars know their Python value
+        # numpy's scalars know their Python value, but those of time only up to a microsecond.
+        value = _from_numpy_time(value, type) if isinstance(value, NUMPY_TIMES) else value.item()
     found = _ENCODERS[type.__class__](value, type)
     limits = limits_of(type)
     if limits is not None and isinstance(found, int) and not limits[0] <= found <= limits[1]:
         raise Refused(f"does not fit {type}")
     return found
+
+
+def is_missing(value: object) -> bool:
+    """Is this what pandas or numpy write for null? (Not a float's nan: in a list or an array that is a number.)"""
+    if isinstance(value, NUMPY_TIMES):
+        return bool(np.isnat(value))
+    return value.__class__.__name__ in MISSING_TYPES
+
+
+def _from_numpy_time(value: np.datetime64 | np.timedelta64, type: Type) -> int:
+    if not isinstance(type, TimeType if isinstance(value, np.datetime64) else DurationType):
+        raise _wrong(value, str(type))
+    unit, count = np.datetime_data(value.dtype)
+    times, per = UNIT_US.get(unit, (0, 0))
+    raw = int(value.astype(np.int64)) * times * count
+    if per == 0 or raw % per:
+        raise Refused("is not a whole number of microseconds")
+    return raw // per
 
 
 def type_name(value: object) -> str:
@@ -184,6 +223,8 @@ def _time(value: object, type: Type) -> Value:
         except ValueError:
             raise Refused("is not a time such as 2026-12-31 23:59:59.5") from None
     if isinstance(value, datetime):
+        if getattr(value, "nanosecond", 0):  # of pandas
+            raise Refused("is not a whole number of microseconds")
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
         return (moment - EPOCH) // MICROSECOND
     if isinstance(value, int) and not isinstance(value, bool):
@@ -193,6 +234,8 @@ def _time(value: object, type: Type) -> Value:
 
 def _duration(value: object, type: Type) -> Value:
     if isinstance(value, timedelta):
+        if getattr(value, "nanoseconds", 0):  # of pandas
+            raise Refused("is not a whole number of microseconds")
         return value // MICROSECOND
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)

@@ -12,6 +12,7 @@ from mpl.types import IntType, Type, Value
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
 from smile.errors import UnknownName
+from smile.frames import FrameField
 from smile.values import decoder
 
 Decode = Callable[[Value], object]
@@ -23,6 +24,7 @@ class ShownColumn:
 
     name: str
     type: Type
+    nullable: bool
     cell: Cell
     average: Callable[..., Value] | None
     decode: Decode | None
@@ -77,8 +79,8 @@ class ViewReader:
         return tuple(column.name for column in self.columns)
 
     @property
-    def types(self) -> tuple[Type, ...]:
-        return tuple(column.type for column in self.columns)
+    def fields(self) -> tuple[FrameField, ...]:
+        return tuple(FrameField(column.name, column.type, column.nullable) for column in self.columns)
 
     def column(self, name: str) -> ShownColumn:
         for column in self.columns:
@@ -97,6 +99,9 @@ class ViewReader:
         """The user's values, column by column."""
         return [column.values(batch.columns) for column in self.columns]
 
+    def canonical(self, batch: Batch) -> list[Sequence[Value]]:
+        return [column.canonical(batch.columns) for column in self.columns]
+
     def rows(self, batch: Batch) -> list[dict[str, object]]:
         names = self.names
         if not names:
@@ -112,7 +117,7 @@ class ViewReader:
 
 def _unnamed(number: int) -> ShownColumn:
     """A physical column that no column of the schema shows: the tick of a table's row."""
-    return ShownColumn("", IntType(), Cell("plain", (number,)), None, None)
+    return ShownColumn("", IntType(), False, Cell("plain", (number,)), None, None)
 
 
 def _shown(plan: ViewPlan, position: int) -> ShownColumn:
@@ -121,4 +126,4 @@ def _shown(plan: ViewPlan, position: int) -> ShownColumn:
     average = None
     if cell.form == "average":
         average = bound_function(AVERAGE, (plan.side.averages[position], IntType()), column.type)
-    return ShownColumn(column.name, column.type, cell, average, decoder(column.type))
+    return ShownColumn(column.name, column.type, column.nullable, cell, average, decoder(column.type))
