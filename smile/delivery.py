@@ -1,8 +1,9 @@
 """Hubs: what stands between the engine and the subscriptions to one view in one emit mode.
 
-A system makes one for the first subscription and drops it after the last. `WatchHub` passes on what each step of the
-view's own component changes: no copy of the view is kept. `LeafHub` has a leaf of the protocol, which keeps one:
-bounds and consistent cuts need to know what was told and what has to wait.
+A system makes one for the first subscription and drops it after the last. Where the rows come from is the source's
+business: the engine of this process, or a leaf fed by a broker (`smile/remote/source.py`). `WatchHub` passes on what
+each step of the view's own component changes: no copy of the view is kept. `LeafHub` has a leaf of the protocol, which
+keeps one: bounds and consistent cuts need to know what was told and what has to wait.
 """
 
 from __future__ import annotations
@@ -10,20 +11,53 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from compiler.plan.build import ViewPlan
 from runtime.batch import Batch
-from runtime.embedded.engine import Engine
+from runtime.embedded.engine import Receive, See
 from runtime.operators.copy import CopySpec
 from runtime.plan import Component, Emit, Finality, InEdge
 from runtime.protocol.events import Deliver
 from smile.subscription import Delivery, Subscription
 
 
+class Told(Protocol):
+    """A leaf, as far as a hub looks into it."""
+
+    def snapshot(self) -> Deliver: ...
+
+
+class Source(Protocol):
+    """Where a hub gets its rows. All methods are for one view at a time, by the name of its component or leaf."""
+
+    def watch(self, name: str, see: See) -> None: ...
+
+    def unwatch(self, name: str, see: See) -> None: ...
+
+    def rows_of(self, name: str) -> Batch: ...
+
+    def horizon_of(self, name: str) -> int: ...
+
+    def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> Told: ...
+
+    def detach(self, leaf: str) -> None: ...
+
+
+def make_hub(source: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> Hub:
+    """The cheapest hub that can tell this view in this mode."""
+    return LeafHub(source, plan, mode, due) if needs_leaf(plan, mode) else WatchHub(source, plan, mode, due)
+
+
+def needs_leaf(plan: ViewPlan, mode: Emit) -> bool:
+    """Must somebody know what was told, and what has to wait?"""
+    return mode in (Emit.BOUNDS, Emit.AS_OF_HORIZON) or plan.side.layout.relation.finality is Finality.HORIZON
+
+
 class Hub(ABC):
     """`source` is the component that has the view; `due` is told of subscriptions whose callback has to run."""
 
-    def __init__(self, engine: Engine, plan: ViewPlan, due: Callable[[Subscription], None]) -> None:
+    def __init__(self, engine: Source, plan: ViewPlan, due: Callable[[Subscription], None]) -> None:
         self.subscriptions: list[Subscription] = []
         self.source = plan.component
         self._engine = engine
@@ -46,7 +80,7 @@ class Hub(ABC):
 class WatchHub(Hub):
     """`emit changes`, and `emit final` where rows are final as soon as they are visible, or never."""
 
-    def __init__(self, engine: Engine, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
+    def __init__(self, engine: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
         super().__init__(engine, plan, due)
         finality = plan.side.layout.relation.finality
         assert finality is not Finality.HORIZON, "somebody has to notice when the horizon reaches a row"
@@ -63,7 +97,7 @@ class WatchHub(Hub):
 
     def _delivery(self, rows: Batch, *, is_snapshot: bool) -> Delivery:
         final = rows.visible if self._are_final else False
-        return Delivery(is_snapshot, rows, final, self._engine.running[self.source].horizon())
+        return Delivery(is_snapshot, rows, final, self._engine.horizon_of(self.source))
 
     def snapshot(self) -> Delivery:
         rows = self._engine.rows_of(self.source)
@@ -78,9 +112,9 @@ class WatchHub(Hub):
 class LeafHub(Hub):
     """`emit bounds` and `emit as of horizon`, and whatever is final only once the horizon has passed."""
 
-    def __init__(self, engine: Engine, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
+    def __init__(self, engine: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
         super().__init__(engine, plan, due)
-        self._component = _leaf_of(plan, mode)
+        self._component = leaf_of(plan, mode)
         self._leaf = engine.attach(self._component, self._receive, wants_horizon=True)
 
     def _receive(self, told: Deliver) -> None:
@@ -94,7 +128,7 @@ class LeafHub(Hub):
         self._engine.detach(self._component.name)
 
 
-def _leaf_of(plan: ViewPlan, mode: Emit) -> Component:
+def leaf_of(plan: ViewPlan, mode: Emit) -> Component:
     """A subscriber's copy of a view. Events are rows like others there: their key is the tick."""
     name = f"{plan.name} emit {mode.value}"
     relation = replace(plan.side.layout.relation, is_event=False)

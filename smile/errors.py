@@ -84,3 +84,25 @@ class ViewFailed(SmileError):
         self.reason = reason
         self.origin = origin
         super().__init__(f"view `{view}` has stopped ({code}) at {origin}: {reason}")
+
+
+class ConnectFailed(SmileError):
+    """No broker answers at this address, or it does not talk to us. `remedy` says what to do about it."""
+
+    def __init__(self, address: str, reason: str, remedy: str) -> None:
+        self.address = address
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{address}: {reason}; {remedy}")
+
+
+class NotAllowed(SmileError):
+    """The brokers' allow-list does not give us this right."""
+
+
+class TimedOut(SmileError, TimeoutError):
+    """A broker did not answer in time, or a view did not catch up. Nothing was changed by this call."""
+
+
+class TokenRefused(SmileError):
+    """A token that does not belong to this view of this deployment, or is damaged: subscribe without it."""

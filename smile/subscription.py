@@ -257,7 +257,7 @@ class Subscription:
         """Hand what is queued to the callback. What it raises is logged and kept in `errors`, nothing more."""
         assert self._callback is not None
         while (batch := self._take(flush=flush)) is not None:
-            for change in batch.changes():
+            for change in self._each(batch):
                 if self._closed:
                     return
                 try:
@@ -280,7 +280,11 @@ class Subscription:
 
     def __iter__(self) -> Iterator[Change]:
         for batch in self.batches():
-            yield from batch.changes()
+            yield from self._each(batch)
+
+    def _each(self, batch: ChangeBatch) -> Iterator[Change]:
+        """The changes of a batch, handed out one by one."""
+        return batch.changes()
 
     def batches(self) -> Iterator[ChangeBatch]:
         """The same, columnar."""

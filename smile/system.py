@@ -19,15 +19,16 @@ from types import TracebackType
 from typing import Any
 
 from compiler.plan.build import TICK_MODULUS, ProgramPlan, ViewPlan
+from runtime.batch import Batch
 from runtime.embedded.engine import Engine, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
-from runtime.plan import Component, Emit, Finality, StreamSpec
-from smile.columns import arrow_table, pandas_frame
-from smile.delivery import Hub, LeafHub, WatchHub
+from runtime.plan import Component, Emit, StreamSpec
+from smile.delivery import Hub, make_hub
 from smile.errors import Closed, LogUnusable, PublishUncertain, SmileError, ViewFailed
 from smile.program import Program
+from smile.reading import Reading, asked
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.tables import table_rows
@@ -51,7 +52,7 @@ def run(
     return System(program, data=data, tables=tables)
 
 
-class System:
+class System(Reading):
     """Made by `smile.run`. All methods may be called from any thread."""
 
     def __init__(
@@ -61,11 +62,10 @@ class System:
         data: str | PathLike[str] | None = None,
         tables: Mapping[str, object] | None = None,
     ) -> None:
-        self.program = program
+        super().__init__(program)
         self._lock = threading.RLock()
         self._is_closed = False
         self._is_working = False
-        self._readers: dict[str, ViewReader] = {}
         self._hubs: dict[tuple[str, Emit], Hub] = {}
         self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
         self._known_failures = 0
@@ -170,22 +170,7 @@ class System:
 
     # Reading
 
-    def rows(self, view: str) -> list[dict[str, object]]:
-        """The rows that a view (or stream, or table) has now, in the order of its key. Raises ViewFailed."""
-        reader, batch = self._read(view)
-        return reader.rows(batch)
-
-    def arrow(self, view: str) -> Any:
-        """The same as a pyarrow table."""
-        reader, batch = self._read(view)
-        return arrow_table(reader.names, reader.types, reader.values(batch))
-
-    def pandas(self, view: str) -> Any:
-        """The same as a pandas frame."""
-        reader, batch = self._read(view)
-        return pandas_frame(reader.names, reader.values(batch))
-
-    def _read(self, view: str) -> tuple[ViewReader, Any]:
+    def _read(self, view: str) -> tuple[ViewReader, Batch]:
         with self._working():
             plan = self.program.relation(view)
             self._engine.start(plan.component)
@@ -193,11 +178,6 @@ class System:
             self._raise_failure(plan)
             reader = self._reader(view)
             return reader, reader.ordered(self._engine.rows_of(plan.component))
-
-    def _reader(self, view: str) -> ViewReader:
-        if view not in self._readers:
-            self._readers[view] = ViewReader(self.program.relation(view))
-        return self._readers[view]
 
     def _raise_failure(self, plan: ViewPlan) -> None:
         failure = self._failure_of(plan.name, plan.component)
@@ -208,8 +188,7 @@ class System:
         found = self._engine.failure_of(component)
         if found is None:
             return None
-        part = self.program.plan.parts.get(found.component)
-        return ViewFailed(view, found.code, found.reason, part.module.origin if part else found.component)
+        return self._view_failed(view, found.component, found.code, found.reason)
 
     # Subscribing
 
@@ -228,39 +207,27 @@ class System:
         callback, changes are handed to it from inside `publish`; otherwise iterate. `timeout` (seconds) ends an
         iteration that waits longer; `queue_rows` bounds what may wait for a slow reader (see `smile.subscription`).
         """
-        every_us, wants_snapshot = 0, True
-        view = name
-        declared = self.program.subscriptions.get(name)
-        if declared is not None:
-            if emit not in (None, declared.emit):
-                raise SmileError(f"subscription `{name}` is declared with emit {declared.emit}")
-            view, emit = declared.view, declared.emit
-            every_us, wants_snapshot = declared.every_us or 0, declared.snapshot
-        try:
-            mode = Emit(emit or "changes")
-        except ValueError:
-            modes = ", ".join(repr(one.value) for one in Emit)
-            raise SmileError(f"emit is one of {modes}, not {emit!r}") from None
+        wanted = asked(self.program, name, emit)
+        plan = wanted.plan
         with self._working():
-            plan = self.program.relation(view)
-            hub = self._hub(plan, mode)
+            hub = self._hub(plan, wanted.mode)
             subscription = Subscription(
                 name,
-                self._reader(view),
-                mode,
-                plan.side.layout.relation.key_width,
+                self._reader(plan.name),
+                wanted.mode,
+                wanted.key_width,
                 self._left,
                 callback=callback,
                 timeout=timeout,
                 queue_rows=queue_rows,
-                every_us=every_us,
+                every_us=wanted.every_us,
             )
             hub.subscriptions.append(subscription)
-            if wants_snapshot:
+            if wanted.wants_snapshot:
                 subscription.put(hub.snapshot())
                 if callback is not None:
                     self._due.append(subscription)
-            failure = self._failure_of(view, plan.component)
+            failure = self._failure_of(plan.name, plan.component)
             if failure is not None:
                 subscription.fail(failure)
             return subscription
@@ -268,10 +235,7 @@ class System:
     def _hub(self, plan: ViewPlan, mode: Emit) -> Hub:
         at = (plan.name, mode)
         if at not in self._hubs:
-            needs_leaf = mode in (Emit.BOUNDS, Emit.AS_OF_HORIZON)
-            needs_leaf = needs_leaf or plan.side.layout.relation.finality is Finality.HORIZON
-            kind = LeafHub if needs_leaf else WatchHub
-            self._hubs[at] = kind(self._engine, plan, mode, self._due.append)
+            self._hubs[at] = make_hub(self._engine, plan, mode, self._due.append)
         return self._hubs[at]
 
     def _left(self, subscription: Subscription) -> None:

@@ -364,6 +364,9 @@ class Engine:
             return component.held.select(component.coverage())
         return Batch.concat([Batch.empty(component.relation.width, events=True), *self.history(name)])
 
+    def horizon_of(self, name: str) -> int:
+        return self.running[name].horizon()
+
     def history(self, stream: str, rows_max: int = 1 << 62) -> Iterator[Batch]:
         """All events of a running stream, about `rows_max` at a time."""
         wanted = self.running[stream].coverage()[0]
