@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compiler.plan.build import ViewPlan
 from compiler.plan.layout import Cell
@@ -90,10 +91,14 @@ class ViewReader:
 
     def ordered(self, batch: Batch) -> Batch:
         """The same rows in the order of their keys, nulls last."""
-        parts = [column.canonical(batch.columns) for column in self.key]
-        keys = list(zip(*parts, strict=True)) if parts else []
-        order = sorted(range(len(keys)), key=lambda row: [(part is None, part) for part in keys[row]])
-        return batch.take(order) if keys else batch
+        parts: list[list[Any]] = [list(column.canonical(batch.columns)) for column in self.key]
+        if not parts:
+            return batch
+        for at, part in enumerate(parts):
+            if None in part:
+                parts[at] = [(value is None, value) for value in part]
+        keys = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+        return batch.take(sorted(range(len(keys)), key=keys.__getitem__))
 
     def values(self, batch: Batch) -> list[Sequence[object]]:
         """The user's values, column by column."""
