@@ -1,0 +1,283 @@
+"""Control records: what brokers and clients say to each other apart from the protocol's messages.
+
+One frozen dataclass each; requests have a number that the asker chose and the answer repeats. `fields.py` says how each
+kind of field travels, the table at the end of this file which fields a record has. What a record makes somebody do is
+no matter of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from runtime.protocol.coverage import LineageCoverage
+from runtime.values import Value
+from runtime.wire import fields as f
+from runtime.wire.errors import WireError, WireGarbage
+from runtime.wire.framing import VERSION, Buffer, Incoming, Outgoing, open_frames
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Who is there, repeated as a keep-alive. `kind` is "broker" or "client"; a restart changes the incarnation."""
+
+    request: int
+    name: str
+    kind: str
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Answer to `Hello`. `digest` is the deployment's, empty while there is none."""
+
+    request: int
+    broker: str
+    incarnation: int
+    data_address: str
+    digest: str
+    wire_version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Asks for the deployment."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Answer to `Describe`: plain data."""
+
+    request: int
+    deployment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """Asks the broker to run this deployment, signature included: plain data."""
+
+    request: int
+    deployment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    request: int
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Asks to be told what `component` says on `edge`. `kind` is "plan" or "guest"; `digest` is the component's as the
+    asker knows it."""
+
+    request: int
+    edge: str
+    component: str
+    kind: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Answer to `Attach`: subscribe to `topic`."""
+
+    request: int
+    edge: str
+    topic: bytes
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The broker has seen the subscription: from now on nothing is missed for want of one."""
+
+    edge: str
+    topic: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    edge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unattached:
+    """You are not attached on this edge, or not any more: attach again."""
+
+    edge: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Events by column. `previous` is the sequence of this producer's publish before it, -1 if there was none, None if
+    their order does not matter."""
+
+    stream: str
+    producer: str
+    sequence: int
+    columns: tuple[Sequence[Value], ...]
+    previous: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The events are durable at these ticks. `repeated`: they had been before."""
+
+    producer: str
+    sequence: int
+    ticks: range | tuple[int, ...]
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRefused:
+    """`uncertain`: the events may be in the log all the same. `retry_after_ms` 0: do not try again."""
+
+    producer: str
+    sequence: int
+    code: str
+    reason: str
+    uncertain: bool
+    retry_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageOf:
+    request: int
+    components: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverages:
+    """Answer to `CoverageOf`; `failures` has (code, reason) of components that have stopped."""
+
+    request: int
+    coverages: Mapping[str, LineageCoverage]
+    failures: Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReply:
+    request: int
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Asks for a fault, on a broker that was started to allow them."""
+
+    request: int
+    kind: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    request: int
+
+
+ControlRecord = (
+    Hello
+    | Welcome
+    | Describe
+    | Described
+    | Deploy
+    | Done
+    | Refused
+    | Attach
+    | Attached
+    | Confirmed
+    | Detach
+    | Unattached
+    | Publish
+    | Acknowledged
+    | PublishRefused
+    | CoverageOf
+    | Coverages
+    | Status
+    | StatusReply
+    | Fault
+    | Stop
+)
+
+# The number of each kind of record, and how its fields travel. Numbers are never given twice; messages are below 32.
+_LAYOUTS: tuple[tuple[int, type[Any], tuple[f.Field, ...]], ...] = (
+    (32, Hello, (f.WHOLE, f.NAME, f.NAME, f.WHOLE)),
+    (33, Welcome, (f.WHOLE, f.NAME, f.WHOLE, f.NAME, f.NAME, f.WHOLE)),
+    (34, Describe, (f.WHOLE,)),
+    (35, Described, (f.WHOLE, f.PLAIN)),
+    (36, Deploy, (f.WHOLE, f.PLAIN)),
+    (37, Done, (f.WHOLE,)),
+    (38, Refused, (f.WHOLE, f.NAME, f.TEXT)),
+    (39, Attach, (f.WHOLE, f.NAME, f.NAME, f.NAME, f.NAME)),
+    (40, Attached, (f.WHOLE, f.NAME, f.TOPIC, f.WHOLE)),
+    (41, Confirmed, (f.NAME, f.TOPIC)),
+    (42, Detach, (f.NAME,)),
+    (43, Unattached, (f.NAME,)),
+    (44, Publish, (f.NAME, f.NAME, f.WHOLE, f.COLUMNS, f.PREVIOUS)),
+    (45, Acknowledged, (f.NAME, f.WHOLE, f.TICKS, f.FLAG)),
+    (46, PublishRefused, (f.NAME, f.WHOLE, f.NAME, f.TEXT, f.FLAG, f.WHOLE)),
+    (47, CoverageOf, (f.WHOLE, f.NAMES)),
+    (48, Coverages, (f.WHOLE, f.COVERAGES, f.FAILURES)),
+    (49, Status, (f.WHOLE,)),
+    (50, StatusReply, (f.WHOLE, f.PLAIN)),
+    (51, Fault, (f.WHOLE, f.NAME, f.PLAIN)),
+    (52, Stop, (f.WHOLE,)),
+)
+
+
+def _getters(record: type[Any], layout: tuple[f.Field, ...]) -> tuple[Any, ...]:
+    names = tuple(record.__dataclass_fields__)
+    assert len(names) == len(layout), record
+    return tuple((attrgetter(name), field.write) for name, field in zip(names, layout, strict=True))
+
+
+_WRITERS = {record: (kind, _getters(record, layout)) for kind, record, layout in _LAYOUTS}
+_READERS = {kind: (record, tuple(field.read for field in layout)) for kind, record, layout in _LAYOUTS}
+
+
+def encode_control(record: ControlRecord) -> list[bytes]:
+    """Frames to send; the list is the caller's. `WireTooLarge` or `WireGarbage` for what no peer would accept."""
+    out = Outgoing()
+    kind, writers = _WRITERS[type(record)]
+    return out.frames(kind, [write(get(record), out) for get, write in writers])
+
+
+def decode_control(frames: Sequence[Buffer]) -> ControlRecord:
+    """The record; `WireError` for anything that no encoder made. Arrays in it share the frames' memory."""
+    return read_control(open_frames(frames))
+
+
+def read_control(incoming: Incoming) -> ControlRecord:
+    """As `decode_control`, once the header is open."""
+    found = _READERS.get(incoming.kind)
+    if found is None:
+        raise WireGarbage(f"a record of unknown kind {incoming.kind}")
+    made, readers = found
+    if len(incoming.fields) != len(readers):
+        raise WireGarbage(f"a {made.__name__} with {len(incoming.fields)} fields")
+    try:
+        values = [read(value, incoming) for read, value in zip(readers, incoming.fields, strict=True)]
+        incoming.finish()
+    except WireError:
+        raise
+    except (ValueError, TypeError, IndexError) as broken:  # a field of another type or with missing parts
+        raise WireGarbage(f"a {made.__name__} with other fields: {broken}") from None
+    record: ControlRecord = made(*values)
+    return record
