@@ -1,0 +1,121 @@
+"""What the components of a host want from their logs: writes of one round in one commit, reads one after the other.
+
+The host puts instructions in and feeds the events that come out. Everything that a round asks for becomes durable
+together, which is what makes small publishes cheap under load.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from runtime.log.stream_log import LogError, LogFenced, StreamLog
+from runtime.protocol.events import AppendToLog, LogFailed, LogRead, LogWritten, ReadLog, ReserveSilence, TrimLog
+
+Group = Callable[[], AbstractContextManager[object]]
+"""Opens a block whose writes, to all logs, become durable together when it ends."""
+
+Write = AppendToLog | ReserveSilence | TrimLog
+
+
+@dataclass(slots=True)
+class Times:
+    """How long something took, for people who look at a broker."""
+
+    count: int = 0
+    total_us: int = 0
+    longest_us: int = 0
+
+    def note(self, us: int) -> None:
+        self.count += 1
+        self.total_us += us
+        self.longest_us = max(self.longest_us, us)
+
+    def data(self) -> dict[str, int]:
+        return {
+            "count": self.count,
+            "mean_us": self.total_us // max(1, self.count),
+            "longest_us": self.longest_us,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    component: str
+    log: StreamLog
+    wanted: ReadLog
+    source: bytes | None
+
+
+class LogAccess:
+    """At most one read per out-edge waits (the components see to that); writes wait for the end of the round."""
+
+    def __init__(self, group: Group) -> None:
+        self.commits = Times()
+        self.reads = Times()
+        self._group = group
+        self._writes: list[tuple[str, StreamLog, Write]] = []
+        self._reads: deque[_Read] = deque()
+
+    @property
+    def has_writes(self) -> bool:
+        return bool(self._writes)
+
+    @property
+    def has_reads(self) -> bool:
+        return bool(self._reads)
+
+    def write(self, component: str, log: StreamLog, write: Write) -> None:
+        self._writes.append((component, log, write))
+
+    def read_later(self, component: str, log: StreamLog, wanted: ReadLog, source: bytes | None) -> None:
+        self._reads.append(_Read(component, log, wanted, source))
+
+    def forget(self, component: str) -> None:
+        """It starts again: what it asked for is no longer of interest, and half of it must not be written."""
+        self._writes = [write for write in self._writes if write[0] != component]
+        self._reads = deque(read for read in self._reads if read.component != component)
+
+    def commit(self) -> tuple[list[tuple[str, LogWritten | LogFailed]], LogError | None]:
+        """All writes that wait, durable together or not at all; what to tell each component, and what went wrong."""
+        writes, self._writes = self._writes, []
+        newest: dict[str, int] = {}
+        began = time.perf_counter_ns()
+        try:
+            with self._group():
+                for component, log, write in writes:
+                    _carry_out(log, write)
+                    if not isinstance(write, TrimLog):
+                        newest[component] = write.number
+        except LogError as error:
+            failed = dict.fromkeys(component for component, _, write in writes if not isinstance(write, TrimLog))
+            event = LogFailed(str(error), isinstance(error, LogFenced))
+            return [(component, event) for component in failed], error
+        finally:
+            self.commits.note((time.perf_counter_ns() - began) // 1_000)
+        return [(component, LogWritten(number)) for component, number in newest.items()], None
+
+    def read(self) -> tuple[str, LogRead | LogFailed, bytes | None, LogError | None]:
+        """The read that has waited longest."""
+        read = self._reads.popleft()
+        began = time.perf_counter_ns()
+        try:
+            cover, rows, trimmed = read.log.read(read.wanted.ticks, read.wanted.rows_max)
+        except LogError as error:
+            return read.component, LogFailed(str(error), isinstance(error, LogFenced)), None, error
+        finally:
+            self.reads.note((time.perf_counter_ns() - began) // 1_000)
+        return read.component, LogRead(read.wanted.edge, cover, rows, trimmed), read.source, None
+
+
+def _carry_out(log: StreamLog, write: Write) -> None:
+    match write:
+        case AppendToLog(epoch, _, rows, producer, sequence):
+            log.append(epoch, rows, producer, sequence)
+        case ReserveSilence(epoch, _, tick):
+            log.reserve(epoch, tick)
+        case TrimLog(tick):
+            log.trim(tick)

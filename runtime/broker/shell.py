@@ -1,0 +1,283 @@
+"""The inner part of a host: feeds components, carries out their instructions, works off one round at a time.
+
+`host.py` builds on it and decides which components there are and what becomes of them. A component that refuses its
+input is counted; one that breaks starts again alone. One round ends with one commit for all logs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from typing import Protocol
+
+from runtime.broker.hosted import Failure, Hosted, Told
+from runtime.broker.log_access import Group, LogAccess
+from runtime.broker.publishing import RETRY_BUSY_MS, RETRY_STOPPED_MS, Answer, Publishing, PublishOutcome
+from runtime.broker.timers import Clock, Timers
+from runtime.log.stream_log import LogCorrupt
+from runtime.protocol.errors import ProtocolError
+from runtime.protocol.events import (
+    AcknowledgePublish,
+    AppendToLog,
+    ArmTimer,
+    Deliver,
+    Event,
+    Instruction,
+    LogRead,
+    MessageArrived,
+    ReadLog,
+    RefusePublish,
+    ReportFailed,
+    ReportTrimmed,
+    ReserveSilence,
+    RestartMe,
+    Send,
+    Stepped,
+    Stopped,
+    TimerFired,
+    TrimLog,
+)
+from runtime.protocol.messages import Message
+
+log = logging.getLogger("smile.host")
+
+QUESTIONS_PER_ROUND = 64
+READS_PER_ROUND = 16
+ANSWERING_US = 4_000
+"""Questions from other processes, and reads of logs, are worked off for so long per round, at least one of each: an
+answer may be a whole view, and whoever publishes meanwhile should not wait for all of them."""
+
+IDLE_US = 1_000_000
+"""Without any timer a round is due after this."""
+
+HOST = ""
+"""Timers of the host itself go by this name instead of a component's."""
+
+RESTART = "\0restart"
+"""The timer that starts a component again: the host's, not the component's own."""
+
+
+class Link(Protocol):
+    def send(self, component: str, edge: str, message: Message, to: bytes | None) -> None:
+        """Give it to the other end of the edge, elsewhere. `to`: only to this peer, which has asked; None: to whoever
+        is there. May drop it."""
+
+
+class Shell(ABC):
+    """`hosted` by name. `keep_logs`: never trim, whatever checkpoints say."""
+
+    def __init__(self, link: Link, clock: Clock, group: Group, answer: Answer, *, keep_logs: bool) -> None:
+        self.hosted: dict[str, Hosted] = {}
+        self.counters: Counter[str] = Counter()
+        self.logs = LogAccess(group)
+        self._clock = clock
+        self._link = link
+        self._keep_logs = keep_logs
+        self._publishing = Publishing(answer)
+        self._timers = Timers()
+        self._queue: deque[tuple[str, str, Message]] = deque()
+        self._questions: dict[tuple[str, bytes | None, int], tuple[str, Message]] = {}
+        self._ends: dict[str, tuple[str, str]] = {}  # edge of a plan -> (sender, receiver)
+
+    @abstractmethod
+    def _cannot_go_on(self, hosted: Hosted, reason: str, *, for_good: bool = False) -> None:
+        """This incarnation is over."""
+
+    @abstractmethod
+    def _begin_again(self, hosted: Hosted) -> None:
+        """Start the next one."""
+
+    @abstractmethod
+    def _host_timer(self, name: str) -> None:
+        """One of the host's own timers is due."""
+
+    # Time
+
+    def fire(self) -> None:
+        """Timers whose time has come."""
+        now_us = self._clock.steady_us()
+        for name, timer in self._timers.due(now_us):
+            if name == HOST:
+                self._host_timer(timer)
+                continue
+            hosted = self.hosted.get(name)
+            if hosted is None:
+                continue
+            if timer == RESTART:
+                self._begin_again(hosted)
+            else:
+                self._feed(hosted, TimerFired(timer, self._clock.wall_us()))
+
+    def next_due_us(self) -> int:
+        """Microseconds until there is something to do by itself; 0: at once."""
+        if self._queue or self._questions or self.logs.has_reads or self.logs.has_writes:
+            return 0
+        due_us = self._timers.next_due_us()
+        return IDLE_US if due_us is None else max(0, due_us - self._clock.steady_us())
+
+    # One round
+
+    def work(self) -> None:
+        """Everything that the round has caused, in a bounded time; one commit for all that the logs were asked for."""
+        self._drain()
+        limit_ns = time.perf_counter_ns() + ANSWERING_US * 1_000
+        for _ in range(QUESTIONS_PER_ROUND):
+            if not self._questions:
+                break
+            (edge, source, _epoch), (component, message) = next(iter(self._questions.items()))
+            del self._questions[edge, source, _epoch]
+            self._feed_message(component, edge, message, source)
+            if time.perf_counter_ns() > limit_ns:
+                break
+        self._drain()
+        self._commit()
+        for _ in range(READS_PER_ROUND):
+            if not self.logs.has_reads:
+                break
+            self._read()
+            if time.perf_counter_ns() > limit_ns:
+                break
+        self._drain()
+        self._commit()
+
+    def _drain(self) -> None:
+        queue = self._queue
+        while queue:
+            component, edge, message = queue.popleft()
+            self._feed_message(component, edge, message, None)
+
+    def _commit(self) -> None:
+        if not self.logs.has_writes:
+            return
+        events, error = self.logs.commit()
+        for name, event in events:
+            self._feed(self.hosted[name], event)
+            if isinstance(error, LogCorrupt):
+                self._cannot_go_on(self.hosted[name], str(error), for_good=True)
+        if error is not None:
+            self.counters["commits_failed"] += 1
+        self._drain()
+
+    def _read(self) -> None:
+        name, event, source, error = self.logs.read()
+        hosted = self.hosted[name]
+        if isinstance(error, LogCorrupt):
+            self._feed(hosted, event)  # refuses what waits
+            self._cannot_go_on(hosted, str(error), for_good=True)
+        else:
+            edge = event.edge if isinstance(event, LogRead) else ""
+            self._feed(hosted, event, edge, source)
+
+    # Feeding
+
+    def _feed_message(self, component: str, edge: str, message: Message, source: bytes | None) -> None:
+        hosted = self.hosted.get(component)
+        if hosted is None:
+            return
+        rows = getattr(message, "rows", None)
+        if rows is not None:
+            hosted.rows_since_checkpoint += len(rows)
+        self._feed(hosted, MessageArrived(edge, message), edge, source)
+
+    def _feed(self, hosted: Hosted, event: Event, edge: str = "", source: bytes | None = None) -> None:
+        """`source` has asked on `edge`: what is sent on it now is the answer, and for nobody else."""
+        if not hosted.is_running:
+            return
+        try:
+            instructions = hosted.component.handle(event)
+        except ProtocolError as refusal:
+            self._refused(hosted, refusal)
+            return
+        except Exception as broken:
+            log.exception("broke", extra={"component": hosted.name})
+            self.counters["components_broken"] += 1
+            self._cannot_go_on(hosted, f"{type(broken).__name__}: {broken}")
+            return
+        self._carry_out_all(hosted, instructions, edge, source)
+
+    def _refused(self, hosted: Hosted, refusal: ProtocolError) -> None:
+        hosted.refused[refusal.code] += 1
+        if hosted.refused[refusal.code] == 1:
+            log.warning("refused: %s", refusal, extra={"component": hosted.name, "edge": refusal.place})
+
+    def _carry_out_all(self, hosted: Hosted, instructions: list[Instruction], edge: str, source: bytes | None) -> None:
+        name = hosted.name
+        for instruction in instructions:
+            if type(instruction) is Send:
+                self._send(name, instruction.edge, instruction.message, source if instruction.edge == edge else None)
+            elif type(instruction) is ArmTimer:
+                self._timers.arm(name, instruction.name, self._clock.steady_us() + instruction.delay_us)
+            else:
+                self._carry_out(hosted, instruction, edge, source)
+
+    def _send(self, name: str, edge: str, message: Message, to: bytes | None) -> None:
+        ends = self._ends.get(edge)
+        if ends is not None:
+            other = ends[1] if name == ends[0] else ends[0]
+            if other in self.hosted:
+                self._queue.append((other, edge, message))
+                return
+        self._link.send(name, edge, message, to)
+
+    def _carry_out(self, hosted: Hosted, instruction: Instruction, edge: str, source: bytes | None) -> None:
+        name = hosted.name
+        match instruction:
+            case AppendToLog() | ReserveSilence():
+                assert hosted.log is not None
+                self.logs.write(name, hosted.log, instruction)
+            case TrimLog():
+                assert hosted.log is not None
+                if not self._keep_logs and self._publishing.may_trim(name):
+                    self.logs.write(name, hosted.log, instruction)
+            case ReadLog():
+                assert hosted.log is not None
+                self.logs.read_later(name, hosted.log, instruction, source if instruction.edge == edge else None)
+            case Deliver():
+                self._tell(hosted, instruction)
+            case Stepped(rows):
+                self._tell(hosted, rows)
+            case AcknowledgePublish(producer, sequence, ticks, repeated):
+                self._publishing.settle(PublishOutcome(name, producer, sequence, ticks, repeated))
+            case RefusePublish():
+                self._publishing.settle(_refusal(hosted, instruction))
+            case ReportFailed(place, code, reason):
+                if hosted.failure is None:
+                    log.error("cannot compute: %s", reason, extra={"component": name, "edge": place, "code": code})
+                hosted.failure = Failure(place, code, reason)
+            case ReportTrimmed(place, _):
+                hosted.lost_ticks = True
+                log.error("needs ticks that have left the log", extra={"component": name, "edge": place})
+            case RestartMe(reason):
+                self._cannot_go_on(hosted, reason)
+            case Stopped(reason):
+                self._cannot_go_on(hosted, reason, for_good=True)
+            case _:
+                raise AssertionError(f"{name}: {instruction} is not an instruction")
+
+    def _tell(self, hosted: Hosted, told: Told) -> None:
+        if hosted.tell is None:
+            return
+        try:
+            hosted.tell(told)
+        except Exception:
+            self.counters["callbacks_failed"] += 1
+            log.exception("a receiver of deliveries failed", extra={"component": hosted.name})
+
+
+def _refusal(hosted: Hosted, refused: RefusePublish) -> PublishOutcome:
+    code, retry_ms = "refused", None
+    if refused.uncertain:
+        code, retry_ms = "log", RETRY_STOPPED_MS
+    elif refused.reason.startswith("busy"):
+        code, retry_ms = "busy", RETRY_BUSY_MS
+    return PublishOutcome(
+        hosted.name,
+        refused.producer,
+        refused.sequence,
+        code=code,
+        reason=refused.reason,
+        uncertain=refused.uncertain,
+        retry_after_ms=retry_ms,
+    )
