@@ -1,28 +1,35 @@
-"""The same system for asyncio.
+"""The same systems for asyncio.
 
-    async with smile.aio.run(program) as system:
+    async with smile.aio.run(program) as system:          # or smile.aio.connect(address)
         await system.publish("Sellers", {...})
         async with await system.subscribe("Available") as changes:
             async for change in changes: ...
 
-Work on a system in memory is done at once, in the event loop: it takes microseconds. With `data=DIR` every call that
-may wait for the disk runs in a thread. Callbacks are called in the thread that did the work.
+Work on a system in memory is done at once, in the event loop: it takes microseconds. Every call that may wait for the
+disk or for a broker runs in a thread. Callbacks are called in the thread that did the work, or in that of the
+connection's callbacks.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from smile.program import Program
 from smile.subscription import QUEUE_ROWS, Change, ChangeBatch, Subscription
 from smile.system import System as SyncSystem
 
+if TYPE_CHECKING:
+    from smile.remote.subscription import RemoteSubscription
+    from smile.remote.system import RemoteSystem as SyncRemoteSystem
+
 P = ParamSpec("P")
 T = TypeVar("T")
+S = TypeVar("S", "SyncSystem", "SyncRemoteSystem")
 
 
 def run(
@@ -32,43 +39,51 @@ def run(
     tables: Mapping[str, object] | None = None,
 ) -> System:
     """As `smile.run`. The system is started by `async with`."""
-    return System(program, data, tables)
+    return System(partial(SyncSystem, program, data=data, tables=tables), in_thread=data is not None)
 
 
-class System:
-    """As `smile.System`, with coroutines."""
+def connect(
+    address: str, *, keys: str | PathLike[str] | None = None, name: str | None = None, timeout: float | None = None
+) -> RemoteSystem:
+    """As `smile.connect`. The connection is made by `async with`."""
+    from smile.connect import TIMEOUT
+    from smile.connect import connect as sync_connect
 
-    def __init__(self, program: Program, data: str | PathLike[str] | None, tables: Mapping[str, object] | None) -> None:
-        self._program = program
-        self._data = data
-        self._tables = tables
-        self._system: SyncSystem | None = None
+    limit = TIMEOUT if timeout is None else timeout
+    return RemoteSystem(partial(sync_connect, address, keys=keys, name=name, timeout=limit), in_thread=True)
 
-    async def __aenter__(self) -> System:
-        self._system = await self._do(SyncSystem, self._program, data=self._data, tables=self._tables)
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+class _AsyncSystem(Generic[S]):
+    """What both have: `start` makes the system; `in_thread` says that its calls may wait for something."""
+
+    def __init__(self, start: Callable[[], S], *, in_thread: bool) -> None:
+        self._start = start
+        self._in_thread = in_thread
+        self._system: S | None = None
+
+    async def _begin(self) -> None:
+        self._system = await self._do(self._start)
 
     async def _do(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        if self._data is None:
+        if not self._in_thread:
             return function(*arguments, **named)
         return await asyncio.to_thread(function, *arguments, **named)
 
     @property
-    def sync(self) -> SyncSystem:
+    def sync(self) -> S:
         """The system itself, for code that is not asynchronous."""
         if self._system is None:
             raise RuntimeError("the system is started by `async with`")
         return self._system
 
+    @property
+    def program(self) -> Program:
+        return self.sync.program
+
     async def publish(self, stream: str, row: Mapping[str, object]) -> int:
         return await self._do(self.sync.publish, stream, row)
 
-    async def publish_many(self, stream: str, rows: object) -> tuple[int, ...]:
+    async def publish_many(self, stream: str, rows: object) -> Sequence[int]:
         return await self._do(self.sync.publish_many, stream, rows)
 
     async def settle(self) -> None:
@@ -83,6 +98,23 @@ class System:
     async def pandas(self, view: str) -> Any:
         return await self._do(self.sync.pandas, view)
 
+    async def close(self) -> None:
+        if self._system is not None:
+            await self._do(self._system.close)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class System(_AsyncSystem[SyncSystem]):
+    """As `smile.System`, with coroutines."""
+
+    async def __aenter__(self) -> System:
+        await self._begin()
+        return self
+
     async def subscribe(
         self,
         name: str,
@@ -95,9 +127,44 @@ class System:
         made = await self._do(self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows)
         return AsyncSubscription(made, timeout)
 
-    async def close(self) -> None:
-        if self._system is not None:
-            await self._do(self._system.close)
+
+class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
+    """As what `smile.connect` gives, with coroutines. Publishing needs no thread while there is room to send."""
+
+    async def __aenter__(self) -> RemoteSystem:
+        await self._begin()
+        return self
+
+    async def publish(self, stream: str, row: Mapping[str, object]) -> int:
+        tick: int = await self._published(self.sync.publish_nowait, stream, row)
+        return tick
+
+    async def publish_many(self, stream: str, rows: object) -> Sequence[int]:
+        ticks: Sequence[int] = await self._published(self.sync.publish_many_nowait, stream, rows)
+        return ticks
+
+    async def _published(self, send: Callable[[str, Any], Any], stream: str, given: object) -> Any:
+        if self.sync.has_room(stream):
+            return await self.sync.outcome_async(send(stream, given))
+        return await self.sync.outcome_async(await asyncio.to_thread(send, stream, given))
+
+    async def subscribe(
+        self,
+        name: str,
+        callback: Callable[[Change], object] | None = None,
+        *,
+        emit: str | None = None,
+        timeout: float | None = None,
+        queue_rows: int = QUEUE_ROWS,
+        resume: bytes | None = None,
+    ) -> AsyncRemoteSubscription:
+        made = await self._do(
+            self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows, resume=resume
+        )
+        return AsyncRemoteSubscription(made, timeout)
+
+    async def status(self) -> dict[str, dict[str, Any]]:
+        return await self._do(self.sync.status)
 
 
 class AsyncSubscription:
@@ -117,7 +184,7 @@ class AsyncSubscription:
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         async for batch in self.batches():
-            for change in batch.changes():
+            for change in self.sync.each(batch):
                 yield change
 
     async def batches(self) -> AsyncIterator[ChangeBatch]:
@@ -160,3 +227,14 @@ class AsyncSubscription:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class AsyncRemoteSubscription(AsyncSubscription):
+    """The same, and it can be continued later."""
+
+    def __init__(self, subscription: RemoteSubscription, timeout: float | None) -> None:
+        super().__init__(subscription, timeout)
+        self._remote = subscription
+
+    async def token(self) -> bytes:
+        return await asyncio.to_thread(self._remote.token)

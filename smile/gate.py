@@ -32,6 +32,11 @@ class StreamGate:
         """Must it be shown the log before it can judge?"""
         return self._stream.remembers
 
+    @property
+    def needs_all(self) -> bool:
+        """Would a trimmed log make it forget what it must know?"""
+        return self._stream.is_unique
+
     def reason_to_refuse(self, columns: Columns) -> str | None:
         """None if these rows may be logged. Their number and the types of their values have been checked."""
         for cell, values in zip(self._stream.cells, columns, strict=True):

@@ -80,6 +80,11 @@ class StreamInput:
         """Do its rules depend on earlier events?"""
         return bool(self._unique) or self._time is not None
 
+    @property
+    def is_unique(self) -> bool:
+        """Does some rule need the values of all events there ever were?"""
+        return bool(self._unique)
+
     # One row
 
     def encode_row(self, row: Mapping[str, object]) -> Columns:

@@ -80,14 +80,14 @@ class ChangeBatch:
 
     def __init__(self, reader: ViewReader, delivery: Delivery) -> None:
         self._reader = reader
-        self._delivery = delivery
+        self.delivery = delivery
 
     def __len__(self) -> int:
-        return len(self._delivery.rows)
+        return len(self.delivery.rows)
 
     @property
     def kind(self) -> Literal["snapshot", "changes"]:
-        return "snapshot" if self._delivery.is_snapshot else "changes"
+        return "snapshot" if self.delivery.is_snapshot else "changes"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,38 +96,38 @@ class ChangeBatch:
     @property
     def visible(self) -> list[bool]:
         """False: the row is no longer in the view."""
-        return [bool(visible) for visible in self._delivery.rows.visible]
+        return [bool(visible) for visible in self.delivery.rows.visible]
 
     def visible_array(self) -> Any:
         """The same as a numpy array."""
-        return np.asarray(self._delivery.rows.visible, np.bool_)
+        return np.asarray(self.delivery.rows.visible, np.bool_)
 
     @property
     def final(self) -> Sequence[bool]:
-        return self._delivery.finals()
+        return self.delivery.finals()
 
     @property
     def as_of(self) -> Sequence[int]:
-        return self._delivery.horizons()
+        return self.delivery.horizons()
 
     def column(self, name: str) -> list[object]:
         """The values of one column, for all rows."""
-        return list(self._reader.column(name).values(self._delivery.rows.columns))
+        return list(self._reader.column(name).values(self.delivery.rows.columns))
 
     def array(self, name: str) -> Any:
         """The same as a numpy array of what the engine computes with: decimals are whole numbers scaled by their
         digits, times and durations are microseconds. Nothing is converted where it is an array already."""
-        return np.asarray(self._reader.column(name).canonical(self._delivery.rows.columns))
+        return np.asarray(self._reader.column(name).canonical(self.delivery.rows.columns))
 
     def columns(self) -> dict[str, list[object]]:
         return {name: self.column(name) for name in self.names}
 
     def keys(self) -> list[tuple[object, ...]]:
-        return self._reader.keys(self._delivery.rows)
+        return self._reader.keys(self.delivery.rows)
 
     def changes(self) -> Iterator[Change]:
         """One by one."""
-        told = self._delivery
+        told = self.delivery
         here: Kind = "snapshot" if told.is_snapshot else "changed"
         parts = zip(
             told.rows.visible, self.keys(), self._reader.rows(told.rows), told.finals(), told.horizons(), strict=True
@@ -137,7 +137,7 @@ class ChangeBatch:
             yield Change(here if visible else "gone", key, row, bool(final), as_of, bounds[i] if bounds else None)
 
     def _bounds(self) -> list[dict[str, tuple[object, object]]] | None:
-        low, high = self._delivery.low, self._delivery.high
+        low, high = self.delivery.low, self.delivery.high
         if low is None or high is None:
             return None
         made: list[dict[str, tuple[object, object]]] = [{} for _ in range(len(self))]
@@ -257,7 +257,7 @@ class Subscription:
         """Hand what is queued to the callback. What it raises is logged and kept in `errors`, nothing more."""
         assert self._callback is not None
         while (batch := self._take(flush=flush)) is not None:
-            for change in self._each(batch):
+            for change in self.each(batch):
                 if self._closed:
                     return
                 try:
@@ -280,9 +280,9 @@ class Subscription:
 
     def __iter__(self) -> Iterator[Change]:
         for batch in self.batches():
-            yield from self._each(batch)
+            yield from self.each(batch)
 
-    def _each(self, batch: ChangeBatch) -> Iterator[Change]:
+    def each(self, batch: ChangeBatch) -> Iterator[Change]:
         """The changes of a batch, handed out one by one."""
         return batch.changes()
 

@@ -1,0 +1,1 @@
+"""The public API over a connection to brokers: what `smile.connect` gives."""

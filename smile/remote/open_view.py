@@ -1,0 +1,103 @@
+"""A view that is open: one leaf, the hub it feeds, and how far it has to be before its rows may be shown.
+
+Shared by everybody who reads or subscribes to the same view in the same mode; a resumed subscription has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import monotonic, sleep
+
+from compiler.plan.build import ViewPlan
+from runtime.batch import Batch
+from runtime.plan import Emit
+from runtime.protocol.leaf import Leaf
+from smile.delivery import Hub, make_hub
+from smile.errors import TimedOut
+from smile.remote.source import LeafSource
+from smile.remote.subscription import RemoteSubscription
+from smile.remote.token import ResumeToken, held_rows, write_token
+from smile.subscription import Delivery, Subscription
+
+POLL_FIRST = 0.0005
+POLL_MAX = 0.02
+"""Seconds between two looks at a leaf that is not there yet; the time doubles from the first to the last."""
+
+Target = Mapping[str, int]
+"""For each stream the tick up to which a leaf must have heard of it."""
+
+
+class OpenView:
+    """`users` counts subscriptions and readings under way; an open view without any may be closed."""
+
+    def __init__(
+        self, plan: ViewPlan, mode: Emit, digest: str, source: LeafSource, due: Callable[[Subscription], None]
+    ) -> None:
+        self.plan = plan
+        self.mode = mode
+        self.users = 0
+        self._digest = digest
+        self.source = source
+        self.hub: Hub = make_hub(source, plan, mode, due)
+
+    # Waiting
+
+    def wait_for(self, target: Target, end: float, look: Callable[[], object]) -> None:
+        """Returns when the leaf has heard of everything in the target. `look` is called now and then, and may raise."""
+        pause, next_look = POLL_FIRST, monotonic() + 0.25
+        while True:
+            missing = self.source.run(lambda leaf: self._missing(leaf, target))
+            if not missing:
+                return
+            now = monotonic()
+            if now >= end:
+                names = ", ".join(sorted(missing))
+                raise TimedOut(f"`{self.plan.name}` has not caught up with {names} in time")
+            if now >= next_look:
+                look()
+                next_look = now + 0.25
+            sleep(min(pause, max(0.0, end - now)))
+            pause = min(2 * pause, POLL_MAX)
+
+    def _missing(self, leaf: Leaf, target: Target) -> set[str]:
+        lineages = zip(self.source.streams, leaf.coverage(), strict=True)
+        return {stream for stream, coverage in lineages if coverage.horizon() < target.get(stream, -1)}
+
+    # Reading
+
+    def rows(self) -> Batch:
+        return self.source.run(lambda leaf: leaf.operator.rows.select(leaf.operator.rows.visible_slots()))
+
+    # Subscribing
+
+    def join(self, subscription: RemoteSubscription, *, wants_snapshot: bool) -> None:
+        """In one step: what is there now, and every change from now on."""
+
+        def now(_: Leaf) -> None:
+            if wants_snapshot:
+                subscription.put(self.hub.snapshot())
+            self.hub.subscriptions.append(subscription)
+
+        self.source.run(now)
+
+    def resume(self, subscription: RemoteSubscription, unread: Delivery | None) -> None:
+        """Go on where a token was taken."""
+
+        def now(_: Leaf) -> None:
+            if unread is not None:
+                subscription.put(unread)
+            self.hub.subscriptions.append(subscription)
+            self.source.begin()
+
+        self.source.run(now)
+
+    def leave(self, subscription: Subscription) -> None:
+        if subscription in self.hub.subscriptions:
+            self.hub.subscriptions.remove(subscription)
+
+    def token(self, subscription: RemoteSubscription) -> bytes:
+        token = self.source.run(lambda leaf: ResumeToken(leaf.checkpoint(), subscription.unread(), held_rows(leaf)))
+        return write_token(token, self.plan, self.mode, self._digest)
+
+    def close(self) -> None:
+        self.hub.close()

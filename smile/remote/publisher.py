@@ -1,0 +1,200 @@
+"""Publishing over a connection: single rows travel together when there are many, and nobody waits when there are few.
+
+One `Lane` per stream. A call is sent at once if nothing is under way; while an acknowledgement is outstanding, small
+calls gather and leave together as one message. Each call stays all in or all out and has its own future: should a
+broker refuse a message of several calls, they are sent again one by one, in order, so that only those that break a rule
+fail. The order of calls is kept: nothing overtakes a gathered message. The connection repeats a message until it is
+acknowledged or refused; this file knows nothing about sockets.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from runtime.client.errors import PublishRefused
+from runtime.columns import Numbers, numbers
+from runtime.protocol.coverage import NO_TICK
+from smile.errors import Closed, NotAllowed, PublishUncertain, SmileError, TimedOut
+from smile.gate import publish_error
+from smile.streams import Columns, StreamInput
+
+GATHER_ROWS = 4_096
+"""A message of several calls has at most so many rows; a call of so many is sent by itself, without waiting."""
+
+WINDOW = 16
+"""Messages of one stream that may be under way at once."""
+
+PENDING_ROWS_MAX = 262_144
+"""Rows of one stream that may wait to be sent; then `publish` waits, too."""
+
+Ticks = Sequence[int]
+Send = Callable[[str, Columns], "Future[Ticks]"]
+
+
+@dataclass(eq=False)
+class _Call:
+    """One call of publish: its future gives the tick of a single row, or the ticks of many."""
+
+    columns: Columns
+    rows: int
+    single: bool
+    future: Future[Any] = field(default_factory=Future)
+    alone: bool = False  # it was refused together with others: is it the one?
+
+
+class Lane:
+    """The calls of one stream. Its methods may be called from any thread."""
+
+    def __init__(self, stream: StreamInput, send: Send, timeout: float) -> None:
+        self.stream = stream
+        self.last_tick = NO_TICK
+        """The highest tick that was acknowledged to us."""
+        self._send = send
+        self._timeout = timeout
+        self._pending: deque[_Call] = deque()
+        self._pending_rows = 0
+        self._under_way = 0
+        self._is_gathered_under_way = False
+        self._changed = threading.Condition(threading.RLock())
+        self._is_closed = False
+
+    # Publishing
+
+    def submit(self, columns: Columns, rows: int, *, single: bool) -> Future[Any]:
+        """Waits only while too many rows are pending; TimedOut if there is no room in time."""
+        call = _Call(columns, rows, single)
+        with self._changed:
+            self._await_room(rows)
+            self._pending.append(call)
+            self._pending_rows += rows
+            self._pump()
+        return call.future
+
+    def has_room(self, rows: int) -> bool:
+        return self._pending_rows + rows <= PENDING_ROWS_MAX or not self._pending
+
+    def _await_room(self, rows: int) -> None:
+        end = monotonic() + self._timeout
+        while not self._is_closed and not self.has_room(rows):
+            left = end - monotonic()
+            if left <= 0:
+                raise TimedOut(f"`{self.stream.name}`: {self._pending_rows} rows wait to be sent and nothing moves")
+            self._changed.wait(left)
+        if self._is_closed:
+            raise Closed("the connection is closed")
+
+    def _pump(self) -> None:
+        """Send what may be sent now."""
+        while self._pending and self._under_way < WINDOW and not self._is_gathered_under_way:
+            is_worth_it = self._pending_rows >= GATHER_ROWS or self._pending[0].alone
+            if self._under_way and not is_worth_it:
+                return  # gather
+            calls = self._next_message()
+            if calls:
+                self._dispatch(calls)
+
+    def _next_message(self) -> list[_Call]:
+        calls: list[_Call] = []
+        rows = 0
+        while self._pending:
+            call = self._pending[0]
+            if calls and (call.alone or calls[0].alone or rows + call.rows > GATHER_ROWS):
+                break
+            self._pending.popleft()
+            self._pending_rows -= call.rows
+            if call.alone or call.future.set_running_or_notify_cancel():
+                calls.append(call)
+                rows += call.rows
+        self._changed.notify_all()
+        return calls
+
+    def _dispatch(self, calls: list[_Call]) -> None:
+        self._under_way += 1
+        self._is_gathered_under_way = len(calls) > 1
+        columns = calls[0].columns if len(calls) == 1 else _joined([call.columns for call in calls])
+        try:
+            sent = self._send(self.stream.name, columns)
+        except Exception as error:  # noqa: BLE001  the connection is closed, or it is too large: the caller's to know
+            sent = Future()
+            sent.set_exception(error)
+        sent.add_done_callback(lambda done: self._done(calls, done))
+
+    # Answers
+
+    def _done(self, calls: list[_Call], sent: Future[Ticks]) -> None:
+        error = sent.exception()
+        with self._changed:
+            self._under_way -= 1
+            self._is_gathered_under_way = self._is_gathered_under_way and len(calls) == 1
+            if error is None:
+                self.last_tick = max(self.last_tick, sent.result()[-1])
+            elif len(calls) > 1 and isinstance(error, PublishRefused) and not error.uncertain:
+                for call in reversed(calls):
+                    call.alone = True
+                    self._pending.appendleft(call)
+                    self._pending_rows += call.rows
+                calls = []
+            self._pump()
+            self._changed.notify_all()
+        self._answer(calls, sent, error)
+
+    def _answer(self, calls: list[_Call], sent: Future[Ticks], error: BaseException | None) -> None:
+        """Outside the lock: a future's callbacks may do anything."""
+        first = 0
+        for call in calls:
+            if error is not None:
+                call.future.set_exception(self._error(call, error))
+                continue
+            ticks = sent.result()[first : first + call.rows]
+            call.future.set_result(ticks[0] if call.single else ticks)
+            first += call.rows
+
+    def _error(self, call: _Call, error: BaseException) -> BaseException:
+        if not isinstance(error, PublishRefused):
+            return error
+        if error.code == "rule":
+            return publish_error(self.stream, error.reason, call.columns, single=call.single)
+        if error.code == "not-allowed":
+            return NotAllowed(error.reason)
+        said = f"`{self.stream.name}`: {error.reason}"
+        return PublishUncertain(said) if error.uncertain else SmileError(said)
+
+    # Waiting
+
+    def settle(self, end: float) -> None:
+        """Returns when everything submitted so far is answered."""
+        with self._changed:
+            while self._pending or self._under_way:
+                left = end - monotonic()
+                if left <= 0:
+                    raise TimedOut(f"`{self.stream.name}`: publishes are still not acknowledged")
+                self._changed.wait(left)
+
+    def close(self) -> None:
+        """What was not sent is cancelled; what is under way is the connection's to end."""
+        with self._changed:
+            self._is_closed = True
+            calls, self._pending = list(self._pending), deque()
+            self._pending_rows = 0
+            self._changed.notify_all()
+        for call in calls:
+            if call.alone or call.future.set_running_or_notify_cancel():
+                call.future.set_exception(Closed("the connection was closed before these rows were sent"))
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return tuple(_column([columns[at] for columns in parts]) for at in range(len(parts[0])))
+
+
+def _column(parts: list[Sequence[Any]]) -> Sequence[Any]:
+    if all(isinstance(part, Numbers) for part in parts):
+        return numbers(np.concatenate([np.asarray(part) for part in parts]))
+    return [value for part in parts for value in part]

@@ -1,0 +1,138 @@
+"""Where a hub gets its rows from when the view is in a broker: one leaf of the protocol, run by the connection.
+
+Everything that happens to a leaf happens in the connection's own thread; `run` is the way in. A hub calls the methods
+of `Source` either while it is made, or from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from compiler.plan.build import ProgramPlan, ViewPlan
+from runtime.batch import Batch
+from runtime.client.connection import Connection, LeafHandle
+from runtime.embedded.engine import Receive, See
+from runtime.plan import Component, Emit, Plan
+from runtime.protocol.checkpoint import Checkpoint
+from runtime.protocol.events import Deliver
+from runtime.protocol.leaf import Leaf
+from smile.delivery import leaf_of
+from smile.errors import Closed
+
+T = TypeVar("T")
+
+
+class LeafSource:
+    """One leaf. `kept` is what an earlier leaf of this view knew: then changes continue from there, and all that is
+    told before `begin` waits for it. `held`: rows that `kept` has and nobody was told of (see `smile/remote/token.py`).
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        program: ProgramPlan,
+        plan: ViewPlan,
+        digest: str,
+        kept: Checkpoint | None = None,
+        held: Batch | None = None,
+    ) -> None:
+        self._connection = connection
+        self._program = program
+        self._plan = plan
+        self._digest = digest
+        self._kept = kept
+        self._held = held
+        self._early: list[Callable[[], None]] | None = None if kept is None else []
+        self._handle: LeafHandle | None = None
+        self.streams: tuple[str, ...] = ()
+        """The stream of each lineage of the leaf."""
+
+    # For hubs
+
+    def watch(self, name: str, see: See) -> None:
+        assert name == self._plan.component
+        self._open(
+            leaf_of(self._plan, Emit.CHANGES), lambda told: see(told) if isinstance(told, Batch) else None, watch=True
+        )
+
+    def unwatch(self, name: str, see: See) -> None:
+        self.close()
+
+    def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> LeafSource:
+        self._open(leaf, lambda told: self._receive(receive, told), watch=False)
+        return self
+
+    def detach(self, leaf: str) -> None:
+        self.close()
+
+    def rows_of(self, name: str) -> Batch:
+        rows = self._leaf().operator.rows
+        return rows.select(rows.visible_slots())
+
+    def horizon_of(self, name: str) -> int:
+        return self._leaf().horizon()
+
+    def snapshot(self) -> Deliver:
+        return self._leaf().snapshot()
+
+    # For the system
+
+    def run(self, function: Callable[[Leaf], T]) -> T:
+        """Call this in the thread of the connection, between two messages."""
+        if self._handle is None:
+            raise Closed("the subscription is closed")
+        return self._handle.run(function)
+
+    def begin(self) -> None:
+        """In the thread of the connection: what waited may be told."""
+        early, self._early = self._early or [], None
+        for tell in early:
+            tell()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the brokers do not feed this leaf any more."""
+        return None if self._handle is None else self._handle.failure
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close()
+
+    # The leaf
+
+    def _open(self, leaf: Component, told: Callable[[Batch | Deliver], None], *, watch: bool) -> None:
+        plan = Plan((*self._program.needed_for([self._plan.component]), leaf))
+        self.streams = plan.lineages[leaf.name]
+        self._handle = self._connection.open_leaf(
+            plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=self._kept
+        )
+
+    def _told(self, told: Callable[[Batch | Deliver], None], what: Batch | Deliver) -> None:
+        if self._early is None:
+            told(what)
+        else:
+            self._early.append(lambda: told(what))
+
+    def _receive(self, receive: Receive, told: Batch | Deliver) -> None:
+        if isinstance(told, Deliver):
+            held, self._held = self._held, None
+            receive(told if held is None else self._with_held(told, held))
+
+    def _with_held(self, told: Deliver, held: Batch) -> Deliver:
+        """The first cut after a resumption, with the rows that were held back before it, as they are now."""
+        leaf = self._leaf()
+        rows, key_width = leaf.operator.rows, leaf.relation.key_width
+        known = set(told.rows.keys(key_width))
+        places = [(i, rows.slot_of(key)) for i, key in enumerate(held.keys(key_width)) if key not in known]
+        slots = [slot for _, slot in places if slot >= 0]
+        gone = held.take([i for i, slot in places if slot < 0])  # forgotten since: not visible, whatever it was
+        gone = replace(gone, visible=[False] * len(gone))
+        final = (*(False for _ in range(len(gone))), *(leaf.is_final(slot, told.horizon) for slot in slots))
+        return replace(told, rows=Batch.concat([gone, rows.select(slots), told.rows]), final=(*final, *told.final))
+
+    def _leaf(self) -> Leaf:
+        assert self._handle is not None
+        return self._handle.leaf

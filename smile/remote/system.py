@@ -1,0 +1,360 @@
+"""A deployment behind a connection: the methods of the system in one process, over brokers.
+
+What is published is on disk in a broker when `publish` returns. Reading a view waits until it includes what this system
+has published, and what the brokers have acknowledged to others as far as they answer. Callbacks run in a thread of
+their own. Everything may be called from any thread; no lock is held while a broker is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from compiler.plan.build import ProgramPlan, ViewPlan
+from runtime.batch import Batch
+from runtime.client.connection import Connection, Standing
+from runtime.plan import Emit, Plan
+from smile.deploy.bundles import components_of, verify
+from smile.deploy.deployment import Deployment
+from smile.digests import component_digests
+from smile.errors import Closed, PublishUncertain, SmileError, TimedOut, ViewFailed
+from smile.reading import Reading, asked
+from smile.remote.callbacks import Callbacks
+from smile.remote.failures import FailureWatch
+from smile.remote.open_view import OpenView, Target
+from smile.remote.publisher import Lane
+from smile.remote.source import LeafSource
+from smile.remote.subscription import RemoteSubscription
+from smile.remote.token import ResumeToken, read_token
+from smile.streams import StreamInput
+from smile.subscription import QUEUE_ROWS, Change, Subscription
+from smile.views import ViewReader
+
+IDLE_VIEWS_MAX = 8
+"""Views that stay open after they were read, so that the next reading is fast; the longest unused are closed."""
+
+
+class RemoteSystem(Reading):
+    """Made by `smile.connect`. `timeout` bounds every wait for a broker, in seconds."""
+
+    def __init__(self, connection: Connection, deployment: Deployment, timeout: float) -> None:
+        program = verify(deployment)
+        super().__init__(program)
+        self.deployment = deployment
+        self._connection = connection
+        self._timeout = timeout
+        self._plan: ProgramPlan = replace(program.plan, components=components_of(deployment, program))
+        self._lineages = Plan(tuple(self._plan.components.values())).lineages
+        self._digests = component_digests(deployment, program)
+        declared = program.checked.program.streams
+        self._lanes = {
+            name: Lane(StreamInput(stream, program.plan.streams[name]), connection.publish, timeout)
+            for name, stream in declared.items()
+        }
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._views: dict[tuple[str, Emit], OpenView] = {}  # shared ones, the longest unused first
+        self._resumed: list[OpenView] = []
+        self._callbacks = Callbacks()
+        self._failures = FailureWatch(self._look_for_failures)
+
+    # Publishing
+
+    def publish(self, stream: str, row: Mapping[str, object]) -> int:
+        """Log one event; its tick. Raises PublishError if a value or a rule does not allow it.
+
+        It is on disk when this returns. A broker that is down is waited for and the row sent again, once logged.
+        """
+        tick: int = self._outcome(self.publish_nowait(stream, row))
+        return tick
+
+    def publish_many(self, stream: str, rows: object) -> Sequence[int]:
+        """Log several events, all or none; their ticks, in order. `rows` as for the system in one process."""
+        ticks: Sequence[int] = self._outcome(self.publish_many_nowait(stream, rows))
+        return ticks
+
+    def publish_nowait(self, stream: str, row: Mapping[str, object]) -> Future[Any]:
+        """Send without waiting for the disk: a future of the tick. Calls are logged in the order in which they are
+        made. Values are checked here and now; waits only while too many rows wait to be sent."""
+        lane = self._lane(stream)
+        return lane.submit(lane.stream.encode_row(row), 1, single=True)
+
+    def publish_many_nowait(self, stream: str, rows: object) -> Future[Any]:
+        """The same for several events: a future of their ticks."""
+        lane = self._lane(stream)
+        columns, number = lane.stream.encode_many(rows)
+        if not number:
+            nothing: Future[Any] = Future()
+            nothing.set_result(())
+            return nothing
+        return lane.submit(columns, number, single=False)
+
+    def has_room(self, stream: str) -> bool:
+        """Would publishing without waiting really not wait?"""
+        return self._lane(stream).has_room(1)
+
+    def _lane(self, stream: str) -> Lane:
+        if self._is_closed:
+            raise Closed("the connection is closed")
+        lane = self._lanes.get(stream)
+        if lane is None:
+            raise self.program.unknown("stream", stream, self._lanes)
+        return lane
+
+    def _outcome(self, future: Future[Any]) -> Any:
+        try:
+            return future.result(self._timeout)
+        except TimeoutError:
+            return self._too_late(future)
+
+    async def outcome_async(self, future: Future[Any]) -> Any:
+        """What a future of `publish_nowait` gives, for an event loop; waits as long as `publish` would."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.shield(asyncio.wrap_future(future))
+        except TimeoutError:
+            return self._too_late(future)
+
+    def _too_late(self, future: Future[Any]) -> Any:
+        if future.done():  # it came just now, or the error is the publish's own
+            return future.result()
+        if future.cancel():
+            raise TimedOut(f"nothing was sent within {self._timeout:g} s: no broker takes it") from None
+        raise PublishUncertain(
+            f"not acknowledged within {self._timeout:g} s: the rows may be logged or not, and are sent again until "
+            "the connection is closed"
+        ) from None
+
+    # Reading
+
+    def _read(self, view: str) -> tuple[ViewReader, Batch]:
+        reader = self._reader(view)
+        plan = self.program.relation(view)
+        with self._using(plan, Emit.CHANGES) as opened:
+            failure = self._catch_up(opened)
+            if failure is not None:
+                raise failure
+            return reader, reader.ordered(opened.rows())
+
+    def _catch_up(self, opened: OpenView) -> ViewFailed | None:
+        """Wait until the view includes what was published here, and what others had acknowledged by now as far as the
+        brokers of its streams answer. A view that has stopped is not waited for: the failure is returned."""
+        end = monotonic() + self._timeout
+        needed = [component.name for component in self._plan.needed_for([opened.plan.component])]
+        standing = self._connection.coverages(needed)
+        failure = self._failure_in(standing, opened.plan)
+        if failure is None:
+            try:
+                opened.wait_for(self._target(needed, standing), end, lambda: self._look(opened, needed))
+            except ViewFailed as found:
+                return found
+        return failure
+
+    def _look(self, opened: OpenView, needed: list[str]) -> None:
+        if opened.source.failure is not None:
+            raise SmileError(opened.source.failure)
+        failure = self._failure_in(self._connection.coverages(needed), opened.plan)
+        if failure is not None:
+            raise failure
+
+    def _target(self, needed: list[str], standing: Standing) -> Target:
+        own = {name: self._lanes[name].last_tick for name in needed if name in self._lanes}
+        told = {name: coverage[0].horizon() for name, coverage in standing.coverages.items() if name in own}
+        return {name: max(tick, told.get(name, tick)) for name, tick in own.items()}
+
+    def _failure_in(self, standing: Standing, plan: ViewPlan) -> ViewFailed | None:
+        for component in self._plan.needed_for([plan.component]):
+            found = standing.failures.get(component.name)
+            if found is not None:
+                return self._view_failed(plan.name, component.name, *found)
+        return None
+
+    def settle(self) -> None:
+        """Returns when everything published here so far is reflected in every view and every callback has been told.
+
+        Views that have stopped are not waited for. Cannot be called from a callback.
+        """
+        end = monotonic() + self._timeout
+        self._check_open()
+        for lane in self._lanes.values():
+            lane.settle(end)
+        self._settle_brokers(end)
+        for opened in self._open_views():
+            self._catch_up(opened)
+        due: list[Subscription] = [one for one in self._subscriptions() if one.has_callback]
+        self._callbacks.flush(due, end)
+
+    def _settle_brokers(self, end: float) -> None:
+        """Wait for the views that nobody here has open."""
+        target = {name: lane.last_tick for name, lane in self._lanes.items()}
+        views = {plan.component for plan in self.program.plan.views.values()}
+        plan = self._plan
+        while views:
+            standing = self._connection.coverages([component.name for component in plan.needed_for(views)])
+            views = {name for name in views if not self._is_settled(name, standing, target)}
+            if views and monotonic() >= end:
+                raise TimedOut(f"views have not caught up in time: {', '.join(sorted(views))}")
+
+    def _is_settled(self, component: str, standing: Standing, target: Target) -> bool:
+        coverage = standing.coverages.get(component)
+        if any(one.name in standing.failures for one in self._plan.needed_for([component])):
+            return True
+        lineages = () if coverage is None else zip(self._lineages[component], coverage, strict=True)
+        return coverage is not None and all(one.horizon() >= target.get(stream, -1) for stream, one in lineages)
+
+    # Subscribing
+
+    def subscribe(
+        self,
+        name: str,
+        callback: Callable[[Change], object] | None = None,
+        *,
+        emit: str | None = None,
+        timeout: float | None = None,
+        queue_rows: int = QUEUE_ROWS,
+        resume: bytes | None = None,
+    ) -> RemoteSubscription:
+        """A snapshot of a view, then its changes; or, with `resume=subscription.token()` of an earlier one, only what
+        changed since then. Otherwise as for the system in one process; callbacks run in a thread of their own.
+        """
+        self._check_open()
+        wanted = asked(self.program, name, emit)
+        digest = self._digests[wanted.plan.component]
+        token = None if resume is None else read_token(resume, wanted.plan, wanted.mode, digest)
+        subscription = RemoteSubscription(
+            name,
+            self._reader(wanted.plan.name),
+            wanted.mode,
+            wanted.key_width,
+            self._left,
+            take_token=self._token,
+            callback=callback,
+            timeout=timeout,
+            queue_rows=queue_rows,
+            every_us=wanted.every_us,
+        )
+        if token is None:
+            with self._using(wanted.plan, wanted.mode) as opened:
+                failure = self._catch_up(opened)
+                opened.join(subscription, wants_snapshot=wanted.wants_snapshot)
+                opened.users += 1
+        else:
+            opened = self._opened(wanted.plan, wanted.mode, token)
+            with self._lock:
+                self._resumed.append(opened)
+            opened.resume(subscription, token.unread)
+            failure = None  # the failure watch tells it, after what was unread
+        if callback is not None:
+            self._callbacks.add(subscription)
+        if failure is not None:
+            subscription.fail(failure)
+        self._failures.start()
+        return subscription
+
+    def _token(self, subscription: RemoteSubscription) -> bytes:
+        for opened in self._open_views():
+            if subscription in opened.hub.subscriptions:
+                return opened.token(subscription)
+        raise Closed("the subscription is closed: take its token before")
+
+    def _left(self, subscription: Subscription) -> None:
+        with self._lock:
+            for opened in [*self._views.values(), *self._resumed]:
+                if subscription in opened.hub.subscriptions:
+                    opened.leave(subscription)
+                    opened.users -= 1
+            ended = [opened for opened in self._resumed if not opened.hub.subscriptions]
+            self._resumed = [opened for opened in self._resumed if opened.hub.subscriptions]
+        for opened in ended:
+            opened.close()
+
+    # Open views
+
+    def _opened(self, plan: ViewPlan, mode: Emit, token: ResumeToken | None = None) -> OpenView:
+        digest = self._digests[plan.component]
+        kept, held = (None, None) if token is None else (token.checkpoint, token.held)
+        source = LeafSource(self._connection, self._plan, plan, digest, kept, held)
+        return OpenView(plan, mode, digest, source, self._callbacks.add)
+
+    @contextmanager
+    def _using(self, plan: ViewPlan, mode: Emit) -> Iterator[OpenView]:
+        """The shared open view; it stays open for the next one who asks, unless many others do."""
+        with self._lock:
+            self._check_open()
+            at = (plan.name, mode)
+            opened = self._views.pop(at, None) or self._opened(plan, mode)
+            self._views[at] = opened
+            opened.users += 1
+        try:
+            yield opened
+        finally:
+            with self._lock:
+                opened.users -= 1
+                idle = [at for at, one in self._views.items() if not one.users]
+                ended = [self._views.pop(at) for at in idle[: max(0, len(idle) - IDLE_VIEWS_MAX)]]
+            for one in ended:
+                one.close()
+
+    def _open_views(self) -> list[OpenView]:
+        with self._lock:
+            return [*self._views.values(), *self._resumed]
+
+    def _subscriptions(self) -> list[Subscription]:
+        return [subscription for opened in self._open_views() for subscription in list(opened.hub.subscriptions)]
+
+    def _look_for_failures(self) -> None:
+        """Called once a second: a view that has stopped says nothing, so somebody has to ask."""
+        views = [opened for opened in self._open_views() if opened.hub.subscriptions]
+        needed = self._plan.needed_for({opened.plan.component for opened in views})
+        standing = self._connection.coverages([component.name for component in needed])
+        for opened in views:
+            failure: SmileError | None = self._failure_in(standing, opened.plan)
+            if failure is None and opened.source.failure is not None:
+                failure = SmileError(opened.source.failure)
+            for subscription in list(opened.hub.subscriptions) if failure is not None else ():
+                assert failure is not None
+                subscription.fail(failure)
+
+    # The rest
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """What each broker says about itself: components, horizons, gaps, counters; `error` if it does not answer."""
+        self._check_open()
+        return self._connection.status()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the connection is closed")
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        """Subscriptions end. Everything acknowledged is in the brokers' logs; what was not may be or not."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        for lane in self._lanes.values():
+            lane.close()
+        for subscription in self._subscriptions():
+            subscription.close()
+        self._failures.close()
+        self._callbacks.close()
+        self._connection.close()
+
+    def __enter__(self) -> RemoteSystem:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
