@@ -26,8 +26,7 @@ class MemoryLog(StreamLog):
 
     def open(self, epoch: int) -> LogState:
         self._epoch = max(self._epoch, epoch)
-        newest = [] if self._publish is None else [self._publish]
-        publishes = tuple((producer, sequence, tuple(ticks)) for producer, sequence, ticks in newest)
+        publishes = () if self._publish is None else (self._publish,)
         return LogState(self.last_tick, self.reserved_tick, self.trimmed_tick, publishes)
 
     def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:

@@ -1,8 +1,9 @@
 """Logs on disk: one SQLite file in one folder for all streams of a process, one blob per batch.
 
-WAL mode with full synchronisation: when `append` returns, the batch survives a crash of process and machine. Every blob
-has a checksum; damage is an error, never a skipped row. The folder is locked, so that two processes cannot both write.
-The epoch counter lives here too: every incarnation takes a number that none before it had.
+WAL mode; with `sync="always"`, what `append` or `group` wrote survives a crash of process and machine when they return.
+Everything stored has a checksum, batches are chained, publishes counted: damage is an error, never a skipped row. The
+folder is locked, so that two processes cannot both write. The epoch counter lives here too: every incarnation takes a
+number that none before it had. docs/log.md says what which damage looks like.
 """
 
 from __future__ import annotations
@@ -10,72 +11,95 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import threading
+import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Literal
 
-from runtime.batch import Batch
-from runtime.log import codec
-from runtime.log.stream_log import LogCorrupt, LogError, LogFenced, Reading, StreamLog
-from runtime.protocol.coverage import NO_TICK, Coverage
-from runtime.protocol.events import LogState
+from runtime.log.acknowledged import AcknowledgedFile
+from runtime.log.database import ACKNOWLEDGED_NAME, LOCK_NAME, as_log_error, opened, remedy
+from runtime.log.keeper import Keeper
+from runtime.log.sqlite_log import SqliteLog
+from runtime.log.state import Position, Seal, State
+from runtime.log.stream_log import LogCorrupt, LogError, LogLocked, SchemaChanged
 
-FORMAT = 1
+__all__ = ["LogDirectory", "SqliteLog", "Sync", "Waiting"]
+
+Sync = Literal["always", "interval", "never"]
+INTERVAL_MS = 50
 STREAMS_MAX = 512
 """Ever, in one folder: their numbers are shares of the ticks, and are never given to another stream."""
 
-FILE_NAME = "events.sqlite"
-LOCK_NAME = "lock"
+TRIMMED_BATCHES_MAX = 64
+"""Deleted by one commit: the rest waits for the next, or for `idle`."""
 
-_TABLES = """
-create table if not exists facts (name text primary key, value integer not null) strict;
-create table if not exists streams (
-    stream text primary key, number integer not null unique, columns text not null, rules text not null,
-    epoch integer not null default 0, reserved_tick integer not null default -1,
-    trimmed_tick integer not null default -1, last_tick integer not null default -1
-) strict;
-create table if not exists publishes (
-    stream integer not null, producer text not null, sequence integer not null, ticks blob not null,
-    primary key (stream, producer, sequence)
-) strict, without rowid;
-create table if not exists batches (
-    stream integer not null, last_tick integer not null, first_tick integer not null,
-    checksum integer not null, body blob not null,
-    primary key (stream, last_tick)
-) strict, without rowid;
-"""
+_PAGE_BYTES = 4096
+_COMMIT_PAGES = 4  # of a small commit: leaves of three tables, and the head of each page
 
 
-class LogLocked(LogError):
-    """Another process, or another system in this one, has this folder."""
+@dataclass(slots=True)
+class Waiting:
+    """What one transaction will write. `positions` has those that change."""
 
-
-class SchemaChanged(LogError):
-    """The log has events of a stream of this name with other columns."""
+    positions: dict[int, Position] = field(default_factory=dict)
+    batches: list[tuple[object, ...]] = field(default_factory=list)
+    publishes: list[tuple[int, str, int, bytes, int]] = field(default_factory=list)
+    forgotten: dict[tuple[int, str], int] = field(default_factory=dict)  # of a producer, how many are remembered
+    trimmed: list[int] = field(default_factory=list)  # streams whose trimmed batches are all deleted
+    body_bytes: int = 0
 
 
 class LogDirectory:
-    """Open one per process and folder; `stream` gives the log of one stream. Close it, or the lock stays."""
+    """Open one per process and folder; `stream` gives the log of one stream. Close it, or the lock stays.
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    `sync`: "always" waits for the disk in every commit. "interval" lets a thread do it, at most every `interval_ms`:
+    a power loss may cost what was acknowledged in that time. "never" leaves it to the system, which takes half a
+    minute. A crash of the process alone loses nothing in any of them.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], sync: Sync = "always", *, interval_ms: int = INTERVAL_MS
+    ) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.counters: Counter[str] = Counter()
+        self._is_synced = sync == "always"
+        self._guard = threading.Lock()
+        self._waiting: Waiting | None = None
+        self._trims: set[int] = set()  # streams with batches that wait for their deletion
+        _make_folder(self.folder)
         self._lock = _locked(self.folder / LOCK_NAME)
         try:
-            self._connection = _connected(self.folder / FILE_NAME)
+            self.connection, self._state = opened(self.folder, is_synced=self._is_synced)
+            try:
+                self._streams = self._read_streams()
+                self._acknowledged = AcknowledgedFile(self.folder / ACKNOWLEDGED_NAME)
+                interval_s = interval_ms / 1000 if sync == "interval" else None
+                self._keeper = Keeper(self.folder, self._guard, self._acknowledged, self._number, interval_s)
+            except BaseException:
+                self.connection.close()
+                raise
         except BaseException:
             os.close(self._lock)
             raise
+        self._acknowledged.write(self._number())
+        self._acknowledged.sync()
+        _sync_folder(self.folder)
 
-    def next_epoch(self) -> int:
-        """A number higher than all before it, durable when this returns."""
-        with self.writing() as connection:
-            connection.execute(
-                "insert into facts values ('epoch', 1) on conflict (name) do update set value = value + 1"
-            )
-            (epoch,) = connection.execute("select value from facts where name = 'epoch'").fetchone()
-            return int(epoch)
+    def _number(self) -> int:
+        return self._state.seal.number
+
+    def next_epoch(self, at_least: int = 0) -> int:
+        """A number higher than all before it, durable when this returns, whatever `sync` says."""
+        assert self._waiting is None
+        epoch = max(self._state.epoch + 1, at_least)
+        self._commit(Waiting(), epoch)
+        self._keeper.sync()
+        return epoch
 
     def stream(
         self, name: str, columns: Sequence[tuple[str, str]], rules: str = "", producer_window: int = 1
@@ -87,53 +111,205 @@ class LogDirectory:
         """
         stored = "\n".join(f"{column}\t{kind}" for column, kind in columns)
         width = len(columns) + 1
-        with self.writing() as connection:
-            known = connection.execute(
-                "select number, columns, rules from streams where stream = ?", (name,)
-            ).fetchone()
-            if known is None:
-                (highest,) = connection.execute("select coalesce(max(number), 0) from streams").fetchone()
-                if highest >= STREAMS_MAX:
-                    raise LogError(f"{self.folder} has had {highest} streams, which is the most that it can keep apart")
-                connection.execute(
-                    "insert into streams (stream, number, columns, rules) values (?, ?, ?, ?)",
-                    (name, highest + 1, stored, rules),
-                )
-                return SqliteLog(self, name, highest + 1, width, producer_window)
-            number, stored_before, rules_before = known
-            if stored_before != stored:
-                had = dict(line.split("\t") for line in stored_before.splitlines())
-                raise SchemaChanged(f"stream `{name}`: {_difference(had, dict(columns))}")
-            if rules_before != rules:
-                raise SchemaChanged(
-                    f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
-                )
-            return SqliteLog(self, name, number, width, producer_window)
+        known = self._streams.get(name)
+        if known is None:
+            return SqliteLog(self, name, self._add_stream(name, stored, rules), width, producer_window)
+        number, stored_before, rules_before = known
+        if stored_before != stored:
+            had = dict(line.split("\t") for line in stored_before.splitlines())
+            raise SchemaChanged(f"stream `{name}`: {_difference(had, dict(columns))}")
+        if rules_before != rules:
+            raise SchemaChanged(
+                f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
+            )
+        return SqliteLog(self, name, number, width, producer_window)
+
+    def _add_stream(self, name: str, columns: str, rules: str) -> int:
+        number = len(self._streams) + 1
+        if number > STREAMS_MAX:
+            raise LogError(f"{self.folder} has had {number - 1} streams, which is the most that it can keep apart")
+        row = (number, name, columns, rules, _stream_checksum(number, name, columns, rules))
+        assert self._waiting is None
+        self._commit(Waiting({number: Position()}), self._state.epoch, row)
+        self._streams[name] = (number, columns, rules)
+        return number
+
+    def _read_streams(self) -> dict[str, tuple[int, str, str]]:
+        found: dict[str, tuple[int, str, str]] = {}
+        rows = self.query("select number, stream, columns, rules, checksum from streams order by number", ())
+        for number, name, columns, rules, checksum in rows:
+            if not isinstance(number, int) or checksum != _stream_checksum(number, str(name), str(columns), str(rules)):
+                raise self.corrupt(f"the entry of stream {number} is damaged (checksum)")
+            found[str(name)] = (number, str(columns), str(rules))
+        if [number for number, _, _ in found.values()] != list(range(1, len(self._state.positions) + 1)):
+            raise self.corrupt(f"{len(found)} streams are listed, {len(self._state.positions)} have positions")
+        return found
+
+    # Writing
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: committed, hence durable, at the end of the block."""
-        connection = self._connection
+    def group(self) -> Iterator[None]:
+        """One transaction for all that is appended, reserved and trimmed inside, in all streams: durable when the block
+        ends. If it raises LogError there, or the block raises anything, nothing of it is in the log."""
+        assert self._waiting is None, "a group within a group"
+        self._waiting = waiting = Waiting()
         try:
-            connection.execute("begin immediate")
+            yield
+        finally:
+            self._waiting = None
+        if waiting.positions:
+            self._commit(waiting, self._state.epoch)
+
+    @contextmanager
+    def writing(self) -> Iterator[Waiting]:
+        """What a stream's log wants to write: committed at the end of the block, or with the group that is open."""
+        if self._waiting is not None:
+            yield self._waiting
+            return
+        waiting = Waiting()
+        yield waiting
+        self._commit(waiting, self._state.epoch)
+
+    def position(self, number: int, waiting: Waiting | None = None) -> Position:
+        """Of this stream: as committed, or as it will be after what waits."""
+        if waiting is not None and number in waiting.positions:
+            return waiting.positions[number]
+        return self._state.positions[number - 1]
+
+    def _commit(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None = None) -> None:
+        if self._keeper.is_behind:
+            self._wait_for_keeper()
+        began = time.perf_counter_ns()
+        with self._guard:
             try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            connection.commit()
-        except sqlite3.Error as error:
-            raise _as_log_error(self.folder, error) from error
+                self.connection.execute("begin immediate")
+                try:
+                    state = self._write(waiting, epoch, stream_row)
+                    self.connection.execute("commit")
+                except BaseException:
+                    if self.connection.in_transaction:
+                        self.connection.execute("rollback")
+                    raise
+            except sqlite3.Error as error:
+                self.counters["log_failures"] += 1
+                raise as_log_error(self.folder, error) from error
+            self._state = state
+            self._trims.difference_update(waiting.trimmed)
+            self._keeper.wrote(waiting.body_bytes + _PAGE_BYTES * (_COMMIT_PAGES + len(waiting.batches)))
+        if self._is_synced:
+            self._keeper.note_synced(state.seal.number)
+        self.counters["log_commits"] += 1
+        self.counters["log_batches"] += len(waiting.batches)
+        self.counters["log_bytes"] += waiting.body_bytes
+        self.counters["log_commit_ns"] += time.perf_counter_ns() - began
+
+    def _write(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None) -> State:
+        connection, positions = self.connection, waiting.positions
+        if stream_row is not None:
+            connection.execute("insert into streams values (?, ?, ?, ?, ?)", stream_row)
+        if waiting.batches:
+            connection.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", waiting.batches)
+        if waiting.publishes:
+            connection.executemany("insert into publishes values (?, ?, ?, ?, ?)", waiting.publishes)
+        for (number, producer), kept in waiting.forgotten.items():
+            positions[number] = self._forget(positions[number], number, producer, kept)
+        merged = list(self._state.positions)
+        for number, position in positions.items():
+            merged[number - 1 : number] = [position]
+        waiting.trimmed = [one for one in self._trims if self._delete_trimmed(one, merged[one - 1].trimmed_tick)]
+        number = self._state.seal.number + 1
+        synced = number - 1 if self._is_synced else self._keeper.synced
+        state = State(Seal(number, synced), epoch, tuple(merged))
+        connection.execute("update state set body = ? where id = 1", (state.encode(),))
+        return state
+
+    def _forget(self, position: Position, number: int, producer: str, kept: int) -> Position:
+        """Of a producer's publishes keep the newest `kept`."""
+        gone = self.connection.execute(
+            "delete from publishes where stream = ?1 and producer = ?2 and sequence <= (select sequence from publishes"
+            " where stream = ?1 and producer = ?2 order by sequence desc limit 1 offset ?3) returning checksum",
+            (number, producer, kept),
+        ).fetchall()
+        digest = position.publishes_digest
+        for (checksum,) in gone:
+            digest ^= checksum
+        return replace(position, publishes=position.publishes - len(gone), publishes_digest=digest)
+
+    def _wait_for_keeper(self) -> None:
+        self.counters["log_waits"] += 1
+        deadline = time.monotonic() + 1.0  # then the disk is not only slow, and the commit itself will say so
+        while self._keeper.is_behind and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    # Trimming
+
+    def trim(self, number: int) -> None:
+        """Trimmed batches of this stream are to be deleted, a few with every commit."""
+        self._trims.add(number)
+
+    def idle(self) -> bool:
+        """Do a bit of what can wait; is there more? For a loop that has nothing else to do."""
+        if self._trims and self._waiting is None:
+            self._commit(Waiting(), self._state.epoch)
+        return bool(self._trims)
+
+    def _delete_trimmed(self, number: int, trimmed_tick: int) -> bool:
+        """Some of them; was that all?"""
+        found = self.connection.execute(
+            "select last_tick from batches where stream = ? and last_tick <= ? order by last_tick limit ?",
+            (number, trimmed_tick, TRIMMED_BATCHES_MAX),
+        ).fetchall()
+        if found:
+            self.connection.execute("delete from batches where stream = ? and last_tick <= ?", (number, found[-1][0]))
+        return len(found) < TRIMMED_BATCHES_MAX
+
+    # Reading
 
     def query(self, text: str, values: Sequence[object]) -> list[tuple[object, ...]]:
         try:
-            return self._connection.execute(text, values).fetchall()
+            return self.connection.execute(text, values).fetchall()
         except sqlite3.Error as error:
-            raise _as_log_error(self.folder, error) from error
+            raise as_log_error(self.folder, error) from error
+
+    def rows(self, text: str, values: Sequence[object]) -> Generator[tuple[Any, ...]]:
+        """The same, one by one: read them at once, because they keep the write-ahead log from beginning anew."""
+        try:
+            cursor = self.connection.execute(text, values)
+            with closing(cursor):
+                yield from cursor
+        except sqlite3.Error as error:
+            raise as_log_error(self.folder, error) from error
+
+    def corrupt(self, reason: str) -> LogCorrupt:
+        return LogCorrupt(f"{self.folder}: {reason}; {remedy(self.folder)}")
+
+    # The end
+
+    def leave(self) -> None:
+        """In a forked child, first thing: the parent's lock must not outlive the parent. Use nothing else there."""
+        os.close(self._lock)
 
     def close(self) -> None:
-        self._connection.close()
+        self._keeper.close()
+        self._acknowledged.sync()
+        self._acknowledged.close()
+        self.connection.close()
         os.close(self._lock)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Names of new files are on disk when this returns."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _locked(path: Path) -> int:
@@ -146,29 +322,8 @@ def _locked(path: Path) -> int:
     return handle
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = full")
-        connection.executescript(_TABLES)
-        connection.execute("insert into facts values ('format', ?) on conflict (name) do nothing", (FORMAT,))
-        (found,) = connection.execute("select value from facts where name = 'format'").fetchone()
-        if found != FORMAT:
-            raise LogError(f"{path} has format {found}; this version reads format {FORMAT}")
-    except sqlite3.Error as error:
-        connection.close()
-        raise _as_log_error(path, error) from error
-    except LogError:
-        connection.close()
-        raise
-    return connection
-
-
-def _as_log_error(path: Path, error: sqlite3.Error) -> LogError:
-    if type(error) is sqlite3.DatabaseError:  # "not a database", "malformed"
-        return LogCorrupt(f"{path}: {error}")
-    return LogError(f"{path}: {error}")
+def _stream_checksum(number: int, name: str, columns: str, rules: str) -> int:
+    return zlib.crc32("\0".join((str(number), name, columns, rules)).encode())
 
 
 def _difference(had: Mapping[str, str], has: Mapping[str, str]) -> str:
@@ -182,115 +337,3 @@ def _difference(had: Mapping[str, str], has: Mapping[str, str]) -> str:
         if name not in had:
             return f"column `{name}` ({kind}) is new; the log has events without it"
     return "its columns are in another order in the log"
-
-
-class SqliteLog(StreamLog):
-    """The log of one stream; made by `LogDirectory.stream`."""
-
-    def __init__(self, directory: LogDirectory, name: str, number: int, width: int, producer_window: int) -> None:
-        self.name = name
-        self._producer_window = producer_window
-        self._directory = directory
-        self.number = number
-        """Counts the streams of the folder from 1, in the order in which they first appeared; never changes."""
-        self._width = width
-        self._trimmed_tick = NO_TICK
-
-    def open(self, epoch: int) -> LogState:
-        with self._directory.writing() as connection:
-            connection.execute("update streams set epoch = max(epoch, ?) where number = ?", (epoch, self.number))
-            last, reserved, self._trimmed_tick = connection.execute(
-                "select last_tick, reserved_tick, trimmed_tick from streams where number = ?", (self.number,)
-            ).fetchone()
-            found = connection.execute(
-                "select producer, sequence, ticks from publishes where stream = ? order by producer, sequence",
-                (self.number,),
-            ).fetchall()
-        publishes = tuple((producer, sequence, codec.decode_ticks(ticks)) for producer, sequence, ticks in found)
-        return LogState(last, reserved, self._trimmed_tick, publishes)
-
-    def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:
-        body = codec.encode(rows)
-        first, last = rows.max_ticks[0], rows.max_ticks[-1]
-        with self._directory.writing() as connection:
-            self._check_epoch(connection, epoch)
-            connection.execute(
-                "insert into batches values (?, ?, ?, ?, ?)", (self.number, last, first, zlib.crc32(body), body)
-            )
-            connection.execute("update streams set last_tick = ? where number = ?", (last, self.number))
-            connection.execute(
-                "insert into publishes values (?, ?, ?, ?)",
-                (self.number, producer, sequence, codec.encode_ticks(rows.max_ticks)),
-            )
-            connection.execute(
-                "delete from publishes where stream = ? and producer = ? and sequence <= ?",
-                (self.number, producer, sequence - self._producer_window),
-            )
-
-    def reserve(self, epoch: int, tick: int) -> None:
-        with self._directory.writing() as connection:
-            self._check_epoch(connection, epoch)
-            connection.execute(
-                "update streams set reserved_tick = max(reserved_tick, ?) where number = ?", (tick, self.number)
-            )
-
-    def _check_epoch(self, connection: sqlite3.Connection, epoch: int) -> None:
-        (newest,) = connection.execute("select epoch from streams where number = ?", (self.number,)).fetchone()
-        if epoch < newest:
-            raise LogFenced(f"stream `{self.name}`: epoch {epoch} after {newest}")
-
-    def read(self, wanted: Coverage, rows_max: int) -> tuple[Coverage, Batch, Coverage]:
-        trimmed = wanted.intersection(Coverage.prefix(self._trimmed_tick))
-        reading = Reading(self._width, rows_max)
-        for first, last in wanted.difference(trimmed):
-            if reading.is_full:
-                break
-            known = self._read_range(reading, first, last)
-            if known >= first:
-                reading.cover.add(first, known)
-        return reading.cover, reading.rows(), trimmed
-
-    def _read_range(self, reading: Reading, first: int, last: int) -> int:
-        after = first - 1
-        while True:
-            found = self._directory.query(
-                "select first_tick, last_tick, checksum, body from batches"
-                " where stream = ? and last_tick > ? order by last_tick limit 1",
-                (self.number, after),
-            )
-            if not found:
-                return last
-            batch_first, batch_last, checksum, body = found[0]
-            assert isinstance(batch_first, int)
-            assert isinstance(batch_last, int)
-            if batch_first > last:
-                return last
-            if reading.is_full:
-                return batch_first - 1
-            end = min(last, batch_last)
-            known = reading.add(self._decoded(body, checksum, batch_last), first, end)
-            if known < end:
-                return known
-            after = batch_last
-            if after >= last:
-                return last
-
-    def _decoded(self, body: object, checksum: object, tick: int) -> Batch:
-        assert isinstance(body, bytes)
-        if zlib.crc32(body) != checksum:
-            raise LogCorrupt(f"stream `{self.name}`: the batch that ends at tick {tick} is damaged (checksum)")
-        try:
-            batch = codec.decode(body)
-        except ValueError as broken:
-            raise LogCorrupt(f"stream `{self.name}`: the batch that ends at tick {tick}: {broken}") from broken
-        if len(batch.columns) != self._width:
-            raise LogCorrupt(f"stream `{self.name}`: the batch that ends at tick {tick} has other columns")
-        return batch
-
-    def trim(self, tick: int) -> None:
-        with self._directory.writing() as connection:
-            connection.execute(
-                "update streams set trimmed_tick = max(trimmed_tick, ?) where number = ?", (tick, self.number)
-            )
-            connection.execute("delete from batches where stream = ? and last_tick <= ?", (self.number, tick))
-        self._trimmed_tick = max(self._trimmed_tick, tick)

@@ -1,6 +1,6 @@
 """What the log of one stream can do, wherever it keeps the events.
 
-Shells call it: the embedded engine now, a broker later. Every method returns when the effect is as durable as this
+Shells call it: the embedded engine and the host of a broker. Every method returns when the effect is as durable as this
 kind of log can make it. `LogError` means that nothing is known about the write or the read that raised it.
 """
 
@@ -18,12 +18,24 @@ class LogError(Exception):
     """The log could not be written or read."""
 
 
+class LogFull(LogError):
+    """No room on the disk: nothing was written, and writing works again when there is room."""
+
+
 class LogFenced(LogError):
     """A newer incarnation of the stream has opened this log."""
 
 
 class LogCorrupt(LogError):
     """What is stored is not what was written. Nothing is skipped: whoever owns the files must decide."""
+
+
+class LogLocked(LogError):
+    """Another process, or another system in this one, has this folder."""
+
+
+class SchemaChanged(LogError):
+    """The log has events of a stream of this name with other columns."""
 
 
 class StreamLog(ABC):

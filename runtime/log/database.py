@@ -1,0 +1,162 @@
+"""The SQLite file of a folder of logs: how it is opened, what its tables are, and what its errors mean.
+
+Nothing here knows streams. `opened` is careful in an order that matters: before SQLite sees the files it collects what
+they say about commits that must be there, because SQLite silently drops the damaged end of its write-ahead log, and
+deletes that log altogether if the database is empty.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.log.acknowledged import read_acknowledged
+from runtime.log.state import Seal, State, seals_in
+from runtime.log.stream_log import LogCorrupt, LogError, LogFull
+
+FILE_NAME = "events.sqlite"
+WAL_NAME = FILE_NAME + "-wal"
+ACKNOWLEDGED_NAME = "acknowledged"
+LOCK_NAME = "lock"
+APPLICATION_ID = 0x534D4C32
+"""Marks the file as a log of this format: "SML2"."""
+
+CHECK_BYTES_MAX = 64 * 2**20
+"""Smaller files are checked as a whole when they are opened, a few milliseconds per megabyte. Larger ones when read."""
+
+_CACHE_KIB = 16 * 1024
+TABLES = {
+    "state": "CREATE TABLE state (id integer primary key, body blob not null) strict",
+    "streams": "CREATE TABLE streams (number integer primary key, stream text not null, columns text not null,"
+    " rules text not null, checksum integer not null) strict",
+    "publishes": "CREATE TABLE publishes (stream integer not null, producer text not null, sequence integer not null,"
+    " ticks blob not null, checksum integer not null, primary key (stream, producer, sequence)) strict, without rowid",
+    "batches": "CREATE TABLE batches (stream integer not null, last_tick integer not null, first_tick integer not null,"
+    " previous_tick integer not null, producer text not null, sequence integer not null, checksum integer not null,"
+    " body blob not null, primary key (stream, last_tick)) strict, without rowid",
+}
+
+
+def remedy(folder: Path) -> str:
+    return f"`smile repair {folder}` keeps the damaged files, saves what can be saved and says what is lost"
+
+
+def as_log_error(folder: Path, error: sqlite3.Error) -> LogError:
+    """Full and unwritable disks are told apart from damage; whatever else SQLite finds wrong with a file is damage."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    place = folder / FILE_NAME
+    if code == sqlite3.SQLITE_FULL:
+        return LogFull(f"{place}: the disk is full; nothing was written. Writing goes on when there is room")
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
+        return LogError(f"{place}: {error}. Check the disk and the rights on this folder")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LogError(f"{place}: {error}. Another program has this file open")
+    return LogCorrupt(f"{place}: {error}; {remedy(folder)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Which commits must be there, says whom: the newest number, and the file that names it."""
+
+    number: int
+    source: str
+
+
+def evidence_in(folder: Path) -> Evidence:
+    """What the files say about commits that were on disk; to be read before SQLite opens them."""
+    found = Evidence(read_acknowledged(folder / ACKNOWLEDGED_NAME), ACKNOWLEDGED_NAME)
+    newest = max((seal.synced for seal in _seals_of(folder / WAL_NAME)), default=0)
+    return Evidence(newest, WAL_NAME) if newest > found.number else found
+
+
+def _seals_of(path: Path) -> list[Seal]:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return []
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return [seal for seal, _ in seals_in(data)]
+    except FileNotFoundError:
+        return []
+
+
+def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, State]:
+    """A connection, and the newest state; both files are checked as far as that is cheap. A new folder gets tables.
+
+    `is_synced`: every commit waits for the disk. Otherwise SQLite waits only when it moves commits to the database.
+    """
+    path = folder / FILE_NAME
+    evidence = evidence_in(folder)
+    size = path.stat().st_size if path.exists() else 0
+    if size == 0 and evidence.number:
+        raise LogCorrupt(f"{path} is missing or empty, but {evidence.number} commits were made; {remedy(folder)}")
+    connection = connected(path, is_synced=is_synced)
+    try:
+        if size == 0 or not connection.execute("select 1 from sqlite_schema limit 1").fetchone():
+            if evidence.number:
+                raise LogCorrupt(f"{path} has no tables, but {evidence.number} commits were made; {remedy(folder)}")
+            _create(connection)
+        state = _checked(connection, path, size)
+    except sqlite3.Error as error:
+        connection.close()
+        raise as_log_error(folder, error) from error
+    except LogError:
+        connection.close()
+        raise
+    if state.seal.number < evidence.number:
+        connection.close()
+        raise LogCorrupt(
+            f"{path} has {state.seal.number} commits, but `{evidence.source}` says that {evidence.number} were on disk:"
+            f" {WAL_NAME} or {FILE_NAME} is damaged or not the one that belongs here; {remedy(folder)}"
+        )
+    return connection, state
+
+
+def connected(path: Path, *, is_synced: bool) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+    except sqlite3.Error as error:
+        raise as_log_error(path.parent, error) from error
+    try:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
+        connection.execute("pragma wal_autocheckpoint = 0")  # `keeper.py` does it, outside of commits
+        connection.execute("pragma secure_delete = off")
+        connection.execute("pragma cell_size_check = on")
+        connection.execute("pragma trusted_schema = off")
+        connection.execute(f"pragma cache_size = -{_CACHE_KIB}")
+    except sqlite3.Error as error:
+        connection.close()
+        raise as_log_error(path.parent, error) from error
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("begin immediate")
+    connection.execute(f"pragma application_id = {APPLICATION_ID}")
+    for statement in TABLES.values():
+        connection.execute(statement)
+    connection.execute("insert into state values (1, ?)", (State(Seal(0, 0), 0, ()).encode(),))
+    connection.execute("commit")
+
+
+def _checked(connection: sqlite3.Connection, path: Path, size: int) -> State:
+    (found,) = connection.execute("pragma application_id").fetchone()
+    tables = dict(connection.execute("select name, sql from sqlite_schema where type = 'table'").fetchall())
+    if found != APPLICATION_ID and "facts" in tables:
+        raise LogError(f"{path} was written by an earlier version with another format, which this one cannot read")
+    if found != APPLICATION_ID or tables != TABLES:
+        raise LogCorrupt(f"{path} does not have the tables of a log; {remedy(path.parent)}")
+    if size <= CHECK_BYTES_MAX:
+        (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise LogCorrupt(f"{path}: {' '.join(str(verdict).split())}; {remedy(path.parent)}")
+    rows = connection.execute("select body from state").fetchall()
+    try:
+        ((body,),) = rows
+        return State.decode(body)
+    except ValueError as broken:
+        raise LogCorrupt(f"{path}: {broken}; {remedy(path.parent)}") from broken
