@@ -1,7 +1,7 @@
 """The command `smile`: one file per subcommand, listed here.
 
-Exit codes, the same for every subcommand: 0 all is well, 1 the input has errors (or a check failed), 2 the command was
-used wrongly or a file could not be read, 130 interrupted.
+Every file imports what it needs inside its functions, so that `smile --help` is there at once. Exit codes, the same for
+every subcommand, are in `smile/cli/exits.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from smile.cli.broker import broker
 from smile.cli.check import check
 from smile.cli.compile import compile as compile_command
 from smile.cli.explain import explain
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
-COMMANDS = (check, fmt, explain, compile_command, sim)
+COMMANDS = (check, fmt, explain, compile_command, sim, broker)
 for command in COMMANDS:
     app.command()(command)
 

@@ -55,7 +55,7 @@ def explain(
 def _show_stage(checked: Checked, stage: str, form: str) -> None:
     # Here, so that explaining a program does not load the compiler.
     from compiler.pictures import Format
-    from compiler.stages import STAGES, Stage, explain_stage
+    from compiler.stages import STAGES, explain_stage
 
     formats = get_args(Format)
     if stage not in STAGES:
@@ -63,7 +63,7 @@ def _show_stage(checked: Checked, stage: str, form: str) -> None:
     if form not in ("text", *formats):
         fail(f"unknown format `{form}`: one of text, {', '.join(formats)}")
     try:
-        typer.echo(explain_stage(checked, cast(Stage, stage), cast(Format, form)), nl=False)
+        typer.echo(explain_stage(checked, stage, cast(Format, form)), nl=False)
     except MplError as error:
         typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
         raise typer.Exit(1) from None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
 from mpl.source import Source
+from smile.cli.exits import Exit
 
 READ_BYTES_MAX = 16 * 2**20
 """Far beyond the language's own limit, which gives the better message; this one only protects memory."""
@@ -37,7 +39,7 @@ def _read(path: Path) -> bytes:
         return file.read(READ_BYTES_MAX + 1)
 
 
-def fail(message: str) -> typer.Exit:
-    """Says what went wrong on standard error and leaves with exit code 2."""
+def fail(message: str, code: Exit = Exit.USAGE) -> NoReturn:
+    """Says what went wrong on standard error and leaves with this exit code."""
     typer.echo(f"smile: {message}", err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)

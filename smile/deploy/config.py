@@ -45,6 +45,7 @@ CHECKPOINT_EVERY_US = 10_000_000
 
 Sync = Literal["always", "interval", "never"]
 Keep = Literal["all", "checkpoint"]
+LogFormat = Literal["pretty", "json"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
 _ADDRESS = re.compile(
@@ -77,7 +78,12 @@ class SecuritySettings:
 
 @dataclass(frozen=True)
 class BrokerSettings:
-    """Everything that one broker process is told. `data` is its folder; `http` is host:port of the gateway or None."""
+    """Everything that one broker process is told. `data` is its folder; `http` is host:port of the gateway or None.
+
+    `address` is where it listens for requests; others may be told another one by the deployment. `data_listen` is
+    where it listens for those who want knowledge, any free port of the same host if None, and `data_announced` what
+    these are told if it is something else.
+    """
 
     name: str
     address: str
@@ -88,6 +94,9 @@ class BrokerSettings:
     checkpoint_every_us: int = CHECKPOINT_EVERY_US
     allow_faults: bool = False
     security: SecuritySettings | None = None
+    data_listen: str | None = None
+    data_announced: str | None = None
+    log_format: LogFormat = "pretty"
 
 
 @dataclass(frozen=True)

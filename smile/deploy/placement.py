@@ -1,8 +1,8 @@
 """Placement: which broker hosts which component, with the reason for each.
 
-In this order: pins of `smile.toml`; what the program says (`publish S at b`, `place V on b`, `with`, `near`, `avoid`);
-then streams are spread evenly, and every other component goes where most of what it reads is, counted in the latency
-of the declared links. The same program and brokers give the same placement, whatever else changes around them.
+In this order: streams stay where their logs are; pins of `smile.toml`; what the program says (`publish S at b`,
+`place V on b`, `with`, `near`, `avoid`); then streams are spread evenly, and every other component goes where most of
+what it reads is, counted in the latency of the declared links. The same program and brokers give the same placement.
 
 Called by `smile run` and `smile deploy`. It moves nothing: a placement is a wish about the next deployment.
 """
@@ -17,6 +17,7 @@ from compiler.plan.build import ProgramPlan
 from mpl.diagnostic import did_you_mean
 from mpl.typed import Link, Placement, TypedProgram
 from runtime.plan import Component
+from smile.deploy.deployment import Deployment
 
 LATENCY_US = 1_000
 """Between two brokers when no link says otherwise."""
@@ -54,12 +55,19 @@ def place(
     brokers: Sequence[str],
     pins: Mapping[str, str] | None = None,
     *,
+    previous: Deployment | None = None,
     ignore_absent: bool = False,
 ) -> Placed:
-    """A home for every component. `ignore_absent`: statements about brokers that are not there count as not made."""
+    """A home for every component.
+
+    `previous` is what runs now: streams stay where their logs are. `ignore_absent`: statements about brokers that are
+    not there count as not made.
+    """
     if not brokers:
         raise PlacementError("there are no brokers to place anything on; declare one in the program or in smile.toml")
     placer = _Placer(program, plan, tuple(brokers), ignore_absent=ignore_absent)
+    if previous is not None:
+        placer.keep_streams(previous)
     placer.read_pins(pins or {})
     placer.read_program()
     return placer.place()
@@ -77,6 +85,7 @@ class _Placer:
         self.latency = _latencies(brokers, program.links)
         self.edges = {broker.name for broker in program.brokers.values() if broker.edge}
         self.fixed: dict[str, tuple[str, str]] = {}  # component -> broker, reason
+        self.pinned: set[str] = set()
         self.avoided: dict[str, set[str]] = {}
         self.drawn: dict[str, list[tuple[str, str]]] = {}  # component -> what it should be with (or near), reason
         self.homes: dict[str, str] = {}
@@ -105,17 +114,31 @@ class _Placer:
     def fix(self, component: str, broker: str, reason: str) -> None:
         home, earlier = self.fixed.setdefault(component, (broker, reason))
         if home != broker:
-            raise PlacementError(
-                f"`{component}` cannot be on {home} ({earlier}) and on {broker} ({reason}); "
-                "views that compute the same are one component: keep one of the two"
+            remedy = (
+                "a stream cannot move: keep it there, or begin anew with empty data folders"
+                if component in self.plan.streams
+                else "views that compute the same are one component: keep one of the two"
             )
+            raise PlacementError(f"`{component}` cannot be on {home} ({earlier}) and on {broker} ({reason}); {remedy}")
+
+    def keep_streams(self, previous: Deployment) -> None:
+        for stream in self.plan.streams:
+            home = previous.placement.get(stream)
+            if home is None:
+                continue
+            if home not in self.brokers:
+                raise PlacementError(
+                    f"the log of stream `{stream}` is on broker `{home}`, which this deployment lacks; "
+                    "keep the broker, or begin anew with empty data folders"
+                )
+            self.fix(stream, home, "its log is there")
 
     def read_pins(self, pins: Mapping[str, str]) -> None:
         for relation, broker in pins.items():
             component = self.component_of(relation)
             if self.has(broker, f"pins.{relation}"):
                 self.fix(component, broker, f"pinned as {relation}")
-        self.pinned = set(self.fixed)
+            self.pinned.add(component)
 
     def read_program(self) -> None:
         for said in self.program.placements:
