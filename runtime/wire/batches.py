@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from runtime.batch import Batch
+from runtime.columns import Same, flags
 from runtime.values import Value
 from runtime.wire.columns import (
     Description,
@@ -60,25 +61,31 @@ def _is_same(column: Sequence[Value], ticks: Sequence[int]) -> bool:
     return column is ticks or (type(column) is type(ticks) and isinstance(column, list | range) and column == ticks)
 
 
-def _write_visible(visible: Sequence[bool], count: int, out: Outgoing) -> bool | int:
-    flags = visible if isinstance(visible, list | tuple) else [bool(seen) for seen in visible]
-    if len(flags) != count:
-        raise WireGarbage(f"visibility of {len(flags)} rows among {count}")
-    seen = flags.count(True)
-    if seen == count:
-        return True
-    if not seen:
-        return False
-    write_bits(bytes(flags), out)
+def _write_visible(visible: Any, count: int, out: Outgoing) -> bool | int:
+    if len(visible) != count:
+        raise WireGarbage(f"visibility of {len(visible)} rows among {count}")
+    if isinstance(visible, Same):
+        return bool(visible.value)
+    if isinstance(visible, np.ndarray):
+        truths: Any = np.ascontiguousarray(visible, np.bool_)
+        seen = int(np.count_nonzero(truths))
+    else:
+        truths = bytes(visible)
+        seen = truths.count(1)
+    if seen in (0, count):
+        return seen > 0
+    write_bits(truths, out)
     return _SOME_VISIBLE
 
 
-def _write_lineages(lineages: Sequence[int], count: int, out: Outgoing) -> list[object] | int:
+def _write_lineages(lineages: Any, count: int, out: Outgoing) -> list[object] | int:
     """The lineage itself if all events have the same."""
-    found = lineages if isinstance(lineages, list | tuple) else list(lineages)
-    if len(found) != count:
-        raise WireGarbage(f"lineages of {len(found)} events among {count}")
-    first = found[0] if count else 0
+    if len(lineages) != count:
+        raise WireGarbage(f"lineages of {len(lineages)} events among {count}")
+    if isinstance(lineages, Same):
+        return lineages.value  # type: ignore[no-any-return]
+    found = lineages if isinstance(lineages, list) else list(lineages)
+    first: int = found[0] if count else 0
     return first if found.count(first) == count else [write_column(found, count, out)]
 
 
@@ -104,17 +111,17 @@ def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int
     return ticks  # type: ignore[no-any-return]
 
 
-def _read_visible(value: Any, count: int, incoming: Incoming) -> list[bool]:
+def _read_visible(value: Any, count: int, incoming: Incoming) -> Sequence[bool]:
     if value is True or value is False:
-        return [value] * count
+        return Same(value, count)
     if value != _SOME_VISIBLE:
         raise WireGarbage("visibility that is neither all, none nor some")
-    return read_bits(count, incoming)
+    return flags(read_bits(count, incoming))
 
 
-def _read_lineages(value: Any, count: int, incoming: Incoming) -> list[int]:
+def _read_lineages(value: Any, count: int, incoming: Incoming) -> Sequence[int]:
     if type(value) is not list:
-        return [whole(value)] * count
+        return Same(whole(value), count)
     if len(value) != 1:
         raise WireGarbage("lineages are one column")
-    return list(read_ticks(value[0], count, incoming))
+    return read_ticks(value[0], count, incoming)

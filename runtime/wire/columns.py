@@ -15,6 +15,7 @@ A description is a form's number, or a list that starts with one:
     CODES, entries, size, width   different texts as TEXTS, then the number of each row's text in `width` bytes
     NULLABLE, count, column       a bit a value that says whether it is there, and the `count` that are, as a column
     MIXED, size          msgpack values one after another in the body: for what fits nowhere else
+    SAME, value          one value in all rows
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any, Final, cast
 import msgpack
 import numpy as np
 
-from runtime.columns import numbers
+from runtime.columns import Same, flags, numbers
 from runtime.values import Value
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.framing import INT_MAX, Incoming, Outgoing, whole
@@ -48,6 +49,7 @@ class Form:
     CODES: Final = 7
     NULLABLE: Final = 8
     MIXED: Final = 9
+    SAME: Final = 10
 
 
 Description = int | list[Any]
@@ -87,6 +89,9 @@ def write_column(values: Any, count: int, out: Outgoing) -> Description:
             return found
     if isinstance(values, np.ndarray):
         return _write_array(values, out)
+    if isinstance(values, Same):
+        found = _write_inline([values.value], out)
+        return _write_list(list(values), {type(values.value)}, out) if found is None else [Form.SAME, values.value]
     kinds = set(map(type, values))
     if _NONE in kinds and len(kinds) > 1:
         present = bytes(map(is_not, values, repeat(None)))
@@ -125,6 +130,9 @@ def _write_inline(values: Sequence[Value], out: Outgoing) -> Description | None:
 
 def _write_array(values: Any, out: Outgoing) -> Description:
     kind = values.dtype.kind
+    if kind == "b" and values.ndim == 1:
+        write_bits(values, out)
+        return Form.BOOLS
     if kind not in "if" or values.dtype.itemsize != 8 or values.ndim != 1:
         raise WireGarbage(f"an array of {values.dtype} as a column")
     # A plain array: an array of a class of ours is sliced and joined through Python.
@@ -210,9 +218,9 @@ def _write_mixed(values: Sequence[Value], kinds: set[type], out: Outgoing) -> De
     return [Form.MIXED, len(data)]
 
 
-def write_bits(flags: bytes, out: Outgoing) -> None:
-    """One bit for each byte, which is 0 or 1."""
-    bits = np.packbits(np.frombuffer(flags, np.uint8))
+def write_bits(truths: Any, out: Outgoing) -> None:
+    """One bit for each byte of a buffer, which is 0 or 1."""
+    bits = np.packbits(np.frombuffer(truths, np.uint8))
     out.add(bits, len(bits))
 
 
@@ -244,7 +252,7 @@ def read_column(
         if description == Form.FLOATS:
             return _read_numbers(_FLOAT64, count, incoming)
         if description == Form.BOOLS:
-            return read_bits(count, incoming)
+            return flags(read_bits(count, incoming))
         if description == Form.TICKS and ticks is not None:
             return ticks
         raise WireGarbage(f"a column of form {description}")
@@ -263,6 +271,8 @@ def read_column(
             return _read_nullable(present, inner, count, incoming)
         case [Form.MIXED, int(size)]:
             return _read_mixed(size, count, incoming)
+        case [Form.SAME, value]:
+            return Same(_read_inline([value], 1)[0], count)
         case _:
             raise WireGarbage("a column of unknown form")
 
@@ -319,7 +329,7 @@ def _read_codes(entries: int, size: int, width: int, count: int, incoming: Incom
 
 
 def _read_nullable(present_count: int, inner: Any, count: int, incoming: Incoming) -> Sequence[Value]:
-    present = read_bits(count, incoming)
+    present: list[bool] = read_bits(count, incoming).tolist()
     if present.count(True) != present_count or (type(inner) is list and inner[:1] == [Form.NULLABLE]):
         raise WireGarbage("a column with nulls that does not add up")
     values = iter(read_column(inner, present_count, incoming))
@@ -344,9 +354,6 @@ def _read_mixed(size: int, count: int, incoming: Incoming) -> Sequence[Value]:
     return _read_inline(values, count)
 
 
-def read_bits(count: int, incoming: Incoming) -> list[bool]:
-    data = incoming.take(-(-count // 8))
-    if not count:
-        return []
-    found: list[bool] = np.unpackbits(np.frombuffer(data, np.uint8), count=count).view(np.bool_).tolist()
-    return found
+def read_bits(count: int, incoming: Incoming) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    data = np.frombuffer(incoming.take(-(-count // 8)), np.uint8)
+    return np.unpackbits(data, count=count).view(np.bool_)

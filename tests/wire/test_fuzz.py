@@ -1,0 +1,40 @@
+"""Goal: a few seconds of coverage-guided fuzzing find nothing in the decoders, and would find a mistake if there were
+one. `python -m tests.wire.fuzz --seconds N` runs longer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wire.samples import sample_frames
+
+ROOT = Path(__file__).parent.parent.parent
+SECONDS = 3
+
+
+def fuzz(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.wire.fuzz", "--corpus", str(folder / "corpus"), *options]
+    return subprocess.run(
+        command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.slow
+def test_nothing_is_found(tmp_path: Path) -> None:
+    done = fuzz(tmp_path, "--seconds", str(SECONDS))
+    assert done.returncode == 0, done.stderr[-3000:]
+    runs = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
+    assert runs is not None
+    assert int(runs.group(1)) > 1_000
+    assert len(list((tmp_path / "corpus").iterdir())) > len(sample_frames())
+
+
+@pytest.mark.slow
+def test_a_mistake_is_found(tmp_path: Path) -> None:
+    done = fuzz(tmp_path, "--seconds", "60", "--planted")
+    assert done.returncode != 0
+    assert "IndexError: planted" in done.stdout + done.stderr
