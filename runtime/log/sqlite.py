@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from runtime.files import make_folder, sync_folder
 from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.database import ACKNOWLEDGED_NAME, LOCK_NAME, as_log_error, opened, remedy
 from runtime.log.keeper import Keeper
@@ -71,7 +72,7 @@ class LogDirectory:
         self._guard = threading.Lock()
         self._waiting: Waiting | None = None
         self._trims: set[int] = set()  # streams with batches that wait for their deletion
-        _make_folder(self.folder)
+        make_folder(self.folder)
         self._lock = _locked(self.folder / LOCK_NAME)
         try:
             self.connection, self._state = opened(self.folder, is_synced=self._is_synced)
@@ -88,7 +89,7 @@ class LogDirectory:
             raise
         self._acknowledged.write(self._number())
         self._acknowledged.sync()
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _number(self) -> int:
         return self._state.seal.number
@@ -295,21 +296,6 @@ class LogDirectory:
         self._acknowledged.close()
         self.connection.close()
         os.close(self._lock)
-
-
-def _make_folder(folder: Path) -> None:
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Names of new files are on disk when this returns."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _locked(path: Path) -> int:
