@@ -28,7 +28,7 @@ demo: $(READY) ## check, explain and run the ticket subscription
 	$(BIN)/python examples/tickets/run.py
 
 test: check ## everything that must hold before a commit: check, then all tests
-	$(BIN)/pytest -n $(JOBS) $(PYTEST_FLAGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_FLAGS)
 
 check: $(READY) ## lint, layout and types
 	$(BIN)/ruff check

@@ -1,0 +1,288 @@
+"""Operators as text of Spark DataFrame code: for every transform the lines that make its frame from others.
+
+Frames have columns c0, c1, ... in the order of the schema, with canonical values, hidden ticks included. Every line
+assigns one frame. `program.py` names the frames and puts the lines into the template of a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.bulk.expressions import Constants, ExpressionWriter
+from compiler.bulk.functions import NotInBulk
+from mpl.scaled import limits_of, scale_of
+from mpl.typed import (
+    AggregateItem,
+    AggregateNode,
+    AsofNode,
+    Column,
+    DistinctNode,
+    ExtendNode,
+    JoinNode,
+    LatestNode,
+    MatchingNode,
+    MergeNode,
+    MinusNode,
+    ProjectNode,
+    RelationTree,
+    RenameNode,
+    Schema,
+    StreamScan,
+    TableScan,
+    TopNode,
+    UnionNode,
+    ViewScan,
+    WhereNode,
+    WindowNode,
+)
+from mpl.types import FloatType, IntType
+
+
+class RelationWriter:
+    """Writes one operator: `inputs` are the names of the frames it reads, the result is the text of its frame."""
+
+    def __init__(self, constants: Constants) -> None:
+        self._out = ExpressionWriter(constants, lambda position: f"c{position}")
+        self._constants = constants
+
+    def frame(self, node: RelationTree, inputs: Sequence[str]) -> list[str]:
+        """Steps of a chain: the frame, then method calls on it, one per line."""
+        match node:
+            case StreamScan() | TableScan() | ViewScan() | RenameNode():
+                return [inputs[0]]
+            case MergeNode():
+                return [inputs[0], *(f".unionAll({name})" for name in inputs[1:])]
+            case WhereNode():
+                return [inputs[0], f".where({self._out.value(node.predicate)})"]
+            case ProjectNode():
+                steps = [inputs[0], _select(node.kept)]
+                return [*steps, ".distinct()"] if node.drops_key else steps
+            case DistinctNode():
+                return [inputs[0], _select(node.kept), ".distinct()"]
+            case ExtendNode():
+                return [inputs[0], self._extend(node)]
+            case AggregateNode():
+                return self._aggregate(node, inputs[0])
+            case JoinNode():
+                return self._join(node, *inputs)
+            case MatchingNode():
+                return self._matching(node, *inputs)
+            case AsofNode():
+                return self._asof(node, *inputs)
+            case UnionNode():
+                right = f".unionAll({inputs[1]}{_select(node.right_order)})"
+                return [inputs[0], _select(node.left_kept), right, ".distinct()"]
+            case MinusNode():
+                return _minus(node, *inputs)
+            case TopNode():
+                return self._top(node, inputs[0])
+            case LatestNode():
+                return _latest(node, inputs[0])
+            case WindowNode():
+                raise NotInBulk("windows are not compiled yet")
+
+    def _extend(self, node: ExtendNode) -> str:
+        start = len(node.input.schema.columns)
+        made = (f'{self._out.value(value)}.alias("c{start + at}")' for at, value in enumerate(node.values))
+        return f'.select("*", {", ".join(made)})'
+
+    # Aggregates
+
+    def _aggregate(self, node: AggregateNode, source: str) -> list[str]:
+        keys = ", ".join(f'F.col("c{position}").alias("c{at}")' for at, position in enumerate(node.group))
+        start = len(node.group)
+        items = [
+            f'{self._item(item, node.schema.columns[start + at], node.input.schema)}.alias("c{start + at}")'
+            for at, item in enumerate(node.items)
+        ]
+        return (
+            [source, f".groupBy({keys})", f".agg({', '.join(items)})"]
+            if items
+            else [
+                source,
+                f".select({keys})",
+                ".distinct()",
+            ]
+        )
+
+    def _item(self, item: AggregateItem, column: Column, source: Schema) -> str:
+        argument = 'F.lit(1).cast("bigint")' if item.argument is None else self._out.value(item.argument)
+        if item.where is not None:
+            argument = f"F.when({self._out.value(item.where)}, {argument})"
+        match item.function:
+            case "count":
+                return f"F.{'count_distinct' if item.distinct else 'count'}({argument})"
+            case "min" | "max":
+                return f"F.{item.function}({argument})"
+            case "any":
+                return f"F.coalesce(F.bool_or({argument}), F.lit(False))"
+            case "all":
+                return f"F.coalesce(F.bool_and({argument}), F.lit(True))"
+            case "sum":
+                return self._sum(item, argument, column)
+            case "avg":
+                return self._average(item, argument, column)
+            case "first" | "last":
+                extreme = "min" if item.function == "first" else "max"
+                order = ", ".join(_order_fields(source))
+                row = f'F.struct({order}, {argument}.alias("v"))'
+                return f'F.{extreme}(F.when({argument}.isNotNull(), {row}))["v"]'
+
+    def _sum(self, item: AggregateItem, argument: str, column: Column) -> str:
+        function = "sum_distinct" if item.distinct else "sum"
+        nothing = "F.lit(0.0)" if isinstance(column.type, FloatType) else 'F.lit(0).cast("bigint")'
+        total = f"F.coalesce(F.{function}({argument}), {nothing})"
+        limits = limits_of(column.type)
+        if limits is None or isinstance(column.type, IntType):
+            return total
+        message = self._constants.add(f"the sum is too large for {column.type}")
+        return f"X.within({total}, {limits[0]}, {limits[1]}, {message})"
+
+    def _average(self, item: AggregateItem, argument: str, column: Column) -> str:
+        total, count = ("sum_distinct", "count_distinct") if item.distinct else ("sum", "count")
+        assert item.argument is not None
+        if isinstance(column.type, FloatType):
+            number = argument if isinstance(item.argument.type, FloatType) else f"X.float_of({argument}, 0)"
+            return f"(F.{total}({number}) / F.nullif(F.{count}({argument}), F.lit(0)))"
+        digits = scale_of(column.type) - scale_of(item.argument.type)
+        above = f"X.rescaled(X.wide(F.{total}({argument})), {digits})"
+        below = f"X.wide(F.nullif(F.{count}({argument}), F.lit(0)))"
+        return f'X.rounded({above}, {below}).cast("bigint")'
+
+    # Two inputs
+
+    def _agree(self, left_width: int, equal: Sequence[tuple[int, int]], rest: object) -> str:
+        parts = [f'(F.col("c{left}") == F.col("d{right}"))' for left, right in equal]
+        if rest is not None:
+            both = ExpressionWriter(self._constants, lambda at: f"c{at}" if at < left_width else f"d{at - left_width}")
+            parts.append(both.value(rest))  # type: ignore[arg-type]
+        return " & ".join(parts) if parts else "F.lit(True)"
+
+    def _join(self, node: JoinNode, left: str, right: str) -> list[str]:
+        left_columns, right_columns = node.left.schema.columns, node.right.schema.columns
+        agree = self._agree(len(left_columns), node.equal, node.rest)
+        needs_marks = node.side != "inner"
+        right_frame = f"{right}{_renamed(len(right_columns), mark=needs_marks)}"
+        left_frame = f'{left}.select("*", F.lit(True).alias("lm"))' if node.side == "full" else left
+        return [
+            left_frame,
+            f'.join({right_frame}, {agree}, "{node.side}")',
+            self._joined(node, left_columns, right_columns),
+        ]
+
+    def _joined(self, node: JoinNode, left: Sequence[Column], right: Sequence[Column]) -> str:
+        shared = {one: other for one, other in node.equal if other not in node.right_kept}
+        made: list[str] = []
+        for at, column in enumerate(left):
+            text = f'F.col("c{at}")'
+            if node.side == "full":
+                other = (
+                    f'F.col("d{shared[at]}")'
+                    if at in shared
+                    else self._out.constant(node.left_defaults[at].value, column.type)
+                )
+                text = f'F.when(F.col("lm").isNotNull(), {text}).otherwise({other})'
+            made.append(f'{text}.alias("c{at}")')
+        for at, position in enumerate(node.right_kept):
+            text = f'F.col("d{position}")'
+            if node.side != "inner" and node.defaults[at].value is not None:
+                default = self._out.constant(node.defaults[at].value, node.schema.columns[len(left) + at].type)
+                text = f'F.when(F.col("rm").isNotNull(), {text}).otherwise({default})'
+            made.append(f'{text}.alias("c{len(left) + at}")')
+        return f".select({', '.join(made)})"
+
+    def _matching(self, node: MatchingNode, left: str, right: str) -> list[str]:
+        agree = self._agree(len(node.left.schema.columns), node.equal, node.rest)
+        kind = "left_anti" if node.negated else "left_semi"
+        return [left, f'.join({right}{_renamed(len(node.right.schema.columns))}, {agree}, "{kind}")']
+
+    def _asof(self, node: AsofNode, left: str, right: str) -> list[str]:
+        """The latest right row that is not later, by a join and a choice: the left's key says which row is meant."""
+        width = len(node.left.schema.columns)
+        agree = self._agree(width, node.equal, None)
+        agree += f' & (F.col("d{node.right_time}") <= F.col("c{node.left_time}"))'
+        times = [node.right_time, *_ticks(node.right.schema)]
+        order = [f'F.col("d{position}").desc_nulls_last()' for position in times]
+        order += [f'F.col("d{position}").asc_nulls_last()' for position in node.right.schema.key]
+        key = ", ".join(f'"c{position}"' for position in node.left.schema.key) or "F.lit(1)"
+        place = f"F.row_number().over(Window.partitionBy({key}).orderBy({', '.join(order)}))"
+        kept = [f'F.col("c{at}")' for at in range(width)]
+        kept += [f'F.col("d{position}").alias("c{width + at}")' for at, position in enumerate(node.right_kept)]
+        side = "left" if node.keep_unmatched else "inner"
+        return [
+            left,
+            f'.join({right}{_renamed(len(node.right.schema.columns))}, {agree}, "{side}")',
+            f'.withColumn("place", {place})',
+            '.where(F.col("place") == 1)',
+            f".select({', '.join(kept)})",
+        ]
+
+    # Choices
+
+    def _top(self, node: TopNode, source: str) -> list[str]:
+        orders = [
+            f"{self._out.value(key.value)}.{'desc' if key.descending else 'asc'}_nulls_last()" for key in node.ordering
+        ]
+        by_key = [f'F.col("c{position}").asc_nulls_last()' for position in node.input.schema.key]
+        group = ", ".join(f'"c{position}"' for position in node.per) or "F.lit(1)"
+        place = f"F.row_number().over(Window.partitionBy({group}).orderBy({', '.join([*orders, *by_key])}))"
+        steps = [source, f'.withColumn("place", {place})']
+        if node.ties:
+            rank = f"F.rank().over(Window.partitionBy({group}).orderBy({', '.join(orders)}))"
+            steps += [f'.withColumn("rank", {rank})', f'.where(F.col("rank") <= {node.count})']
+        else:
+            steps.append(f'.where(F.col("place") <= {node.count})')
+        width = len(node.input.schema.columns)
+        kept = [f'"c{at}"' for at in range(width)]
+        if node.rank:
+            kept.append(f'F.col("place").cast("bigint").alias("c{width}")')
+        return [*steps, f".select({', '.join(kept)})"]
+
+
+def _select(positions: Sequence[int]) -> str:
+    return f".select({', '.join(_as(position, at) for at, position in enumerate(positions))})"
+
+
+def _as(position: int, at: int) -> str:
+    return f'"c{at}"' if position == at else f'F.col("c{position}").alias("c{at}")'
+
+
+def _renamed(width: int, *, mark: bool = False) -> str:
+    """The right side of a join: its columns called d0, d1, ..., and a mark that says "there is a row"."""
+    columns = [f'F.col("c{at}").alias("d{at}")' for at in range(width)]
+    if mark:
+        columns.append('F.lit(True).alias("rm")')
+    return f".select({', '.join(columns)})"
+
+
+def _minus(node: MinusNode, left: str, right: str) -> list[str]:
+    """Nulls are values like others here, unlike in joins."""
+    pairs = zip(node.left_compared, node.right_order, strict=True)
+    same = " & ".join(f'F.col("c{one}").eqNullSafe(F.col("d{other}"))' for one, other in pairs)
+    return [left, f'.join({right}{_renamed(len(node.right.schema.columns))}, {same}, "left_anti")']
+
+
+def _latest(node: LatestNode, source: str) -> list[str]:
+    schema = node.input.schema
+    way = "asc" if node.which == "first" else "desc"
+    times = [*(() if node.by is None else (node.by,)), *_ticks(schema)]
+    order = [f'F.col("c{position}").{way}_nulls_last()' for position in times]
+    order += [f'F.col("c{position}").asc_nulls_last()' for position in schema.key]
+    group = ", ".join(f'"c{position}"' for position in node.per) or "F.lit(1)"
+    place = f"F.row_number().over(Window.partitionBy({group}).orderBy({', '.join(order)}))"
+    kept = ", ".join(f'"c{at}"' for at in range(len(schema.columns)))
+    return [source, f'.withColumn("place", {place})', '.where(F.col("place") == 1)', f".select({kept})"]
+
+
+def _ticks(schema: Schema) -> list[int]:
+    return [position for position, column in enumerate(schema.columns) if column.is_tick]
+
+
+def _order_fields(schema: Schema) -> list[str]:
+    """Fields of a struct that sorts rows by tick, then by key, nulls last."""
+    fields: list[str] = []
+    for position in [*_ticks(schema), *schema.key]:
+        if schema.columns[position].nullable:
+            fields.append(f'F.col("c{position}").isNull()')
+        fields.append(f'F.col("c{position}")')
+    return [f'{text}.alias("o{at}")' for at, text in enumerate(fields)]
