@@ -258,9 +258,9 @@ def read_column(
         raise WireGarbage(f"a column of form {description}")
     if type(description) is not list or not 2 <= len(description) <= 4:
         raise WireGarbage("a column is described by a number or a short list")
+    if description[0] == Form.VALUES and type(description[1]) is list:  # single events: before the slower match
+        return _read_inline(description[1], count)
     match description:
-        case [Form.VALUES, list(values)]:
-            return _read_inline(values, count)
         case [Form.RANGE, int(first), int(step)]:
             return _read_progression(first, step, count)
         case [Form.TEXTS, int(size)]:
