@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from runtime.columns import Same, joined, taken
 from runtime.values import Key, Value
 
 
@@ -37,7 +38,9 @@ class Batch:
         ticks: Sequence[int], columns: Iterable[Sequence[Value]], lineages: Sequence[int] | None = None
     ) -> Batch:
         """Events with their payload columns (without the tick, which becomes column 0)."""
-        return Batch((ticks, *columns), ticks, [True] * len(ticks), [0] * len(ticks) if lineages is None else lineages)
+        return Batch(
+            (ticks, *columns), ticks, Same(True, len(ticks)), Same(0, len(ticks)) if lineages is None else lineages
+        )
 
     @staticmethod
     def of_rows(
@@ -52,12 +55,11 @@ class Batch:
 
     def take(self, indices: Sequence[int]) -> Batch:
         """The rows at these positions, in this order."""
-        columns = (column if isinstance(column, list) else list(column) for column in self.columns)
         return Batch(
-            tuple([column[i] for i in indices] for column in columns),
-            [self.max_ticks[i] for i in indices],
-            [self.visible[i] for i in indices],
-            None if self.lineages is None else [self.lineages[i] for i in indices],
+            tuple(taken(column, indices) for column in self.columns),
+            taken(self.max_ticks, indices),
+            taken(self.visible, indices),
+            None if self.lineages is None else taken(self.lineages, indices),
         )
 
     def slice(self, first: int, end: int) -> Batch:
@@ -73,7 +75,12 @@ class Batch:
         """The same events with lineages numbered from `offset`: an edge's lineages within its component."""
         if offset == 0 or self.lineages is None:
             return self
-        return Batch(self.columns, self.max_ticks, self.visible, [lineage + offset for lineage in self.lineages])
+        lineages = self.lineages
+        if isinstance(lineages, Same):
+            lineages = Same(lineages.value + offset, len(lineages))
+        else:
+            lineages = [lineage + offset for lineage in lineages]
+        return Batch(self.columns, self.max_ticks, self.visible, lineages)
 
     def keys(self, key_width: int) -> list[Key]:
         if key_width == 0:
@@ -88,12 +95,15 @@ class Batch:
 
     @staticmethod
     def concat(batches: Sequence[Batch]) -> Batch:
+        """All rows, one batch after the other; numbers that are arrays in all of them stay an array."""
         first = batches[0]
         if len(batches) == 1:
             return first
+        max_ticks = joined([batch.max_ticks for batch in batches])
+        columns = [joined([batch.columns[c] for batch in batches]) for c in range(len(first.columns))]
         return Batch(
-            tuple([v for batch in batches for v in batch.columns[c]] for c in range(len(first.columns))),
-            [tick for batch in batches for tick in batch.max_ticks],
-            [seen for batch in batches for seen in batch.visible],
-            None if first.lineages is None else [n for batch in batches for n in (batch.lineages or ())],
+            tuple(columns),
+            max_ticks,
+            joined([batch.visible for batch in batches]),
+            None if first.lineages is None else joined([batch.lineages or () for batch in batches]),
         )

@@ -116,7 +116,7 @@ class System(Reading):
             columns = given.encode_row(row)
             return self._publish(given, columns)[0]
 
-    def publish_many(self, stream: str, rows: object) -> tuple[int, ...]:
+    def publish_many(self, stream: str, rows: object) -> Sequence[int]:
         """Log several events, all or none; their ticks, in order.
 
         `rows`: dicts, or columns: a dict of lists or numpy arrays, an Arrow table or batch, a pandas or polars frame.
@@ -135,7 +135,7 @@ class System(Reading):
             self._recover(given)
         return given
 
-    def _publish(self, given: StreamInput, columns: tuple[Sequence[Any], ...]) -> tuple[int, ...]:
+    def _publish(self, given: StreamInput, columns: tuple[Sequence[Any], ...]) -> Sequence[int]:
         try:
             ticks = self._engine.publish(given.name, columns)
         except PublishRefused as refused:

@@ -218,7 +218,7 @@ class Engine:
 
     # Publishing
 
-    def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> tuple[int, ...]:
+    def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> Sequence[int]:
         """Log these rows and put what follows into the queue; `drain` does it. The ticks are durable now."""
         if stream not in self.running:
             self.start(stream)

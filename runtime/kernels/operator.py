@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from runtime.batch import Batch
-from runtime.columns import Numbers, numbers
+from runtime.columns import flags, numbers, ticks
 from runtime.kernels.dictionary import Dictionary
 from runtime.kernels.rows import Array, Integers, KernelRows
 from runtime.kernels.spec import InputColumn, KernelSpec, Meta, element
@@ -206,7 +206,15 @@ class KernelOperator(Operator):
         outputs = enumerate(self.spec.outputs)
         columns = tuple(self._shown_column(changes.column(number), output.type) for number, output in outputs)
         max_ticks = self.table.arrays["max_tick"][changes.slots]
-        return Batch(columns, max_ticks.view(Numbers), changes.visible.view(np.bool_))  # type: ignore[arg-type]
+        return Batch(columns, ticks(max_ticks), flags(changes.visible))
+
+    def every_change(self, touched: Sequence[int]) -> Batch:
+        """The changes, then rows that were touched without any: tombstones, and rows with another `max_tick` only."""
+        changes = self.changed(touched)
+        table = self.table
+        changed = table.arrays["change_slot"][: table.meta[Meta.CHANGES]]
+        others = np.setdiff1d(table.arrays["touched"][: table.meta[Meta.TOUCHED]], changed)
+        return Batch.concat([changes, table.select(others.tolist())]) if len(others) else changes
 
     def _shown_column(self, values: Array, kind: ValueType) -> Sequence[Value]:
         if kind in (ValueType.TEXT, ValueType.BOOL):

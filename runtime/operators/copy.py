@@ -20,23 +20,53 @@ class CopySpec(OperatorSpec):
 
 
 class Copy(Operator):
+    """A row that occurs several times in a batch changes several times: whoever watches sees all of them."""
+
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self.inputs = [self.rows]  # events are copied too: their table is the output
+        self._taken = Batch.empty(output.width)
+        self._changes: list[int] = []  # positions in `_taken` of rows that changed something
+        self._seen_changes: list[int] = []  # of these, rows that are or were visible
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        """Touched: whatever the store that follows will change, `max_tick` included: it must reach the next hop."""
-        if self.relation.versioned:
-            return list(slots)
-        rows = self.rows
-        new_rows = batch.rows()
-        return [
-            slot
-            for i, slot in enumerate(slots)
-            if rows.max_tick[slot] != batch.max_ticks[i]
-            or rows.visible[slot] != batch.visible[i]
-            or rows.row_at(slot) != new_rows[i]
-        ]
+        raise AssertionError("a copy takes rows one after the other")
+
+    def take(self, edge: int, batch: Batch) -> list[int]:
+        """Touched: whatever changes, `max_tick` included: it must reach the next hop."""
+        rows, always = self.rows, self.relation.versioned
+        touched: dict[int, None] = {}
+        changes: list[int] = []
+        seen: list[int] = []
+        new_rows = zip(rows.slots_for(batch), batch.rows(), batch.visible, batch.max_ticks, strict=True)
+        for i, (slot, row, visible, max_tick) in enumerate(new_rows):
+            was_visible = rows.visible[slot]
+            if not always and was_visible == visible and rows.max_tick[slot] == max_tick and rows.row_at(slot) == row:
+                continue
+            for column, value in zip(rows.columns, row, strict=True):
+                column[slot] = value
+            rows.visible[slot] = bool(visible)
+            rows.max_tick[slot] = max_tick
+            touched[slot] = None
+            changes.append(i)
+            if visible or was_visible:
+                seen.append(i)
+        self._taken, self._changes, self._seen_changes = batch, changes, seen
+        return list(touched)
+
+    def watch(self) -> None:
+        """Nothing to prepare: the changes of the last batch are always known."""
+
+    def changed(self, touched: Sequence[int]) -> Batch:
+        return self._changes_at(self._seen_changes)
+
+    def every_change(self, touched: Sequence[int]) -> Batch:
+        return self._changes_at(self._changes)
+
+    def _changes_at(self, positions: list[int]) -> Batch:
+        taken = self._taken
+        chosen = taken if len(positions) == len(taken) else taken.take(positions)
+        return Batch(chosen.columns, chosen.max_ticks, chosen.visible)  # no lineages: the copy of events is a state
 
     def export(self) -> dict[str, object]:
         return {"rows": self.rows.export(), "inputs": [None], "extra": {}}

@@ -110,10 +110,19 @@ class Operator(ABC):
             told.append(slot)
         return rows.select(told)
 
+    def every_change(self, touched: Sequence[int]) -> Batch:
+        """What the step that touched these slots did, in order: each row last as it is now, tombstones included. An
+        operator that knows what a row was in between lists that before."""
+        return self.rows.select(touched)
+
     def take(self, edge: int, batch: Batch) -> list[int]:
-        """Apply one batch and remember it; the touched output slots, each once."""
+        """Apply one batch and remember it; the touched output slots, each once. Of a row that occurs several times the
+        last one counts."""
         copy = self.inputs[edge]
         slots = copy.slots_for(batch) if copy is not None else []
+        if len(set(slots)) < len(slots):
+            last = {slot: i for i, slot in enumerate(slots)}
+            slots, batch = list(last), batch.take(list(last.values()))
         touched = self.apply(edge, batch, slots)
         if copy is not None:
             copy.store(slots, batch)

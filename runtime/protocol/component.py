@@ -98,9 +98,9 @@ class Component(ABC):
             case TimerFired(name, now_us):
                 kind, _, edge = name.partition(":")
                 self._timer_fired(kind, edge, now_us)
-            case ReceiverAttached(edge, mode):
+            case ReceiverAttached(edge, mode, every_change):
                 self.counters["attached"] += 1
-                self._attach(edge, mode)
+                self._attach(edge, mode, every_change)
             case ReceiverDetached(edge):
                 self._out_edge(edge)
                 self._detach(edge)
@@ -171,7 +171,7 @@ class Component(ABC):
     def _timer_fired(self, kind: str, edge: str, now_us: int) -> None: ...
 
     @abstractmethod
-    def _attach(self, edge: str, mode: Mode) -> None: ...
+    def _attach(self, edge: str, mode: Mode, every_change: bool) -> None: ...
 
     @abstractmethod
     def _detach(self, edge: str) -> None: ...

@@ -250,7 +250,7 @@ class EventComponent(Receiver):
         edge.push_attempt += 1
         self.arm_push(edge)
 
-    def _attach(self, edge: str, mode: Mode) -> None:
+    def _attach(self, edge: str, mode: Mode, every_change: bool) -> None:
         if edge not in self.out_edges:
             self.out_edges[edge] = EventOutEdge(edge, mode, self.lineages_count)
             if mode is Mode.PUSH:

@@ -6,7 +6,7 @@ out the returned instructions in order. All time comes in with events; all effec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +31,7 @@ class LogState:
     last_tick: int
     reserved_tick: int
     trimmed_tick: int
-    publishes: tuple[tuple[str, int, tuple[int, ...]], ...] = ()
+    publishes: tuple[tuple[str, int, Sequence[int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,15 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True)
 class ReceiverAttached:
-    """Somebody listens on this out-edge from now on. The plan's own edges are attached from the start."""
+    """Somebody listens on this out-edge from now on. The plan's own edges are attached from the start.
+
+    `every_change`: what is sent as it happens lists all changes of a step in order, so a row may occur several times in
+    one message, last as it is then. State edges only: events are told one by one anyway. Attaching again changes it.
+    """
 
     edge: str
     mode: Mode = Mode.PULL
+    every_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +229,14 @@ class TrimLog:
 
 @dataclass(frozen=True, slots=True)
 class PersistCheckpoint:
-    """Write it, then report. The store refuses older epochs; a newer checkpoint replaces an older one atomically."""
+    """Write it, then report. The store refuses older epochs; a newer checkpoint replaces an older one atomically.
+
+    `make` gives the checkpoint, until the component handles its next event: whoever carries this out calls it before,
+    or in a process that was forked before.
+    """
 
     number: int
-    checkpoint: Checkpoint
+    make: Callable[[], Checkpoint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +245,7 @@ class AcknowledgePublish:
 
     producer: str
     sequence: int
-    ticks: tuple[int, ...]
+    ticks: Sequence[int]
     repeated: bool
 
 

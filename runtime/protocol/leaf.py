@@ -1,7 +1,8 @@
 """The subscriber's leaf: a copy of a view that tells a client what it sees.
 
 Snapshot first, then changes. A leaf is a component like any other, so it resumes by its checkpoint: token and rows
-belong together (C7). The four emit modes differ only in what is held back and what is added to a delivery.
+belong together (C7). The four emit modes differ only in what is held back and what is added to a delivery. A leaf that
+emits changes and is watched delivers its first snapshot only: `Stepped` has all that follows, every change in order.
 """
 
 from __future__ import annotations
@@ -51,9 +52,12 @@ class Leaf(StateComponent):
             ahead = [s for s in rows.visible_slots() if max(rows.max_tick[s], checkpoint.in_floor) > horizon]
             self._await_horizon(ahead)
 
-    def _stepped(self, touched: list[int]) -> None:
-        max_tick = self.operator.rows.max_tick
-        self._highest_max_tick = max([self._highest_max_tick, *(max_tick[slot] for slot in touched)])
+    def _stepped(self, touched: list[int]) -> bool:
+        """Whoever watches sees every change of a step, so that only the first snapshot has to be delivered."""
+        if self.is_watched and not self._must_send_snapshot and self.emit_mode is Emit.CHANGES:
+            self.delivered_step = self.step
+            return True
+        is_first = self._must_send_snapshot
         match self.emit_mode:
             case Emit.CHANGES | Emit.BOUNDS:
                 self._await_horizon(touched)
@@ -61,8 +65,11 @@ class Leaf(StateComponent):
             case Emit.FINAL:
                 self._deliver_final(touched)
             case Emit.AS_OF_HORIZON:
+                max_tick = self.operator.rows.max_tick
+                self._highest_max_tick = max([self._highest_max_tick, *(max_tick[slot] for slot in touched)])
                 if self.is_cut():
                     self._deliver(self.touched_since(self.delivered_step))
+        return self._must_send_snapshot or not is_first
 
     def is_cut(self) -> bool:
         """Section 8: every row is as of the horizon, so together they are the view of all ticks up to it."""

@@ -43,6 +43,8 @@ class Trimmed:
 class Knowledge:
     """Rows touched in steps (from_step, to_step], with their values as of `to_step`; `coverage` is the sender's then.
 
+    A row may occur several times, as it changed within the step (`ReceiverAttached.every_change`): the last one counts.
+
     `filtered_for`: the receiver's epoch whose key quench was applied to the rows, None if no key is quenched (T4).
     `floor`: rows that the sender never held may have vanished up to this tick (T3): whoever follows in order knows as
     little about them.

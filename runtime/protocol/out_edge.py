@@ -64,11 +64,13 @@ class EventOutEdge(OutEdge):
 
 
 class StateOutEdge(OutEdge):
-    """`sent_step`: steps up to here were sent as they happened. `acked` is of the sender's present epoch only (T2)."""
+    """`sent_step`: steps up to here were sent as they happened. `acked` is of the sender's present epoch only (T2).
+    `every_change`: the receiver wants to see what happened within a step too."""
 
-    def __init__(self, name: str, mode: Mode, sent_step: int) -> None:
+    def __init__(self, name: str, mode: Mode, sent_step: int, *, every_change: bool = False) -> None:
         super().__init__(name, mode)
         self.sent_step = sent_step
+        self.every_change = every_change
         self.sent_since_heartbeat = False
         self.acked_step: int | None = None
         self.acked_horizon = NO_TICK

@@ -6,13 +6,14 @@ A repeat within the window gets its first ticks back (E3). A repeat from before 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 
 class _Producer:
     __slots__ = ("highest_forgotten", "publishes")
 
     def __init__(self) -> None:
-        self.publishes: OrderedDict[int, tuple[int, ...]] = OrderedDict()
+        self.publishes: OrderedDict[int, Sequence[int]] = OrderedDict()
         self.highest_forgotten = -1
 
 
@@ -22,7 +23,7 @@ class Producers:
         self._producers_max = producers_max
         self._producers: dict[str, _Producer] = {}
 
-    def ticks_of(self, producer: str, sequence: int) -> tuple[int, ...] | None:
+    def ticks_of(self, producer: str, sequence: int) -> Sequence[int] | None:
         known = self._producers.get(producer)
         return None if known is None else known.publishes.get(sequence)
 
@@ -35,7 +36,7 @@ class Producers:
             return "a sequence number from before the window of remembered publishes"
         return ""
 
-    def remember(self, producer: str, sequence: int, ticks: tuple[int, ...]) -> None:
+    def remember(self, producer: str, sequence: int, ticks: Sequence[int]) -> None:
         known = self._producers.setdefault(producer, _Producer())
         known.publishes[sequence] = ticks
         if len(known.publishes) > self._window:

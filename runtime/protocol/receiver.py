@@ -249,7 +249,7 @@ class Receiver(Component):
             name: edge.coverage.horizon() for name, edge in self.in_edges.items() if isinstance(edge, EventInEdge)
         }
         self._has_changed = False
-        self.emit(PersistCheckpoint(self._checkpoint_number, self.checkpoint()))
+        self.emit(PersistCheckpoint(self._checkpoint_number, self.checkpoint))
 
     def edge_checkpoints(self) -> tuple[EdgeCheckpoint, ...]:
         return tuple(

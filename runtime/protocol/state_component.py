@@ -94,37 +94,46 @@ class StateComponent(StateReceiver):
         self._inherit(self.operator.hidden_tick)
         self._tombstones.update(dict.fromkeys(rows.hidden_among(touched)))
         self._has_changed = True
+        self._tell_every_change(touched)
         if self.tuning.gather_us:
             if any(edge.sent_step == self.step - 1 for edge in self.out_edges.values()):
                 self.arm("gather", self.tuning.gather_us)
         else:
             self._tell_all()
-        self._stepped(touched)
-        if self.is_watched and touched:
+        if self._stepped(touched) and self.is_watched and touched:
             self.emit(Stepped(self.operator.changed(touched)))
         if not self.out_edges:
             self._forget_tombstones()
 
-    def _stepped(self, touched: list[int]) -> None:
-        """For leaves: a step was made."""
+    def _stepped(self, touched: list[int]) -> bool:
+        """For leaves: a step was made. Do those who watch still have to be told?"""
+        return True
+
+    def _tell_every_change(self, touched: list[int]) -> None:
+        """At once and never gathered: only the step just made still has its changes."""
+        rows: Batch | None = None
+        for edge in self.out_edges.values():
+            if edge.every_change and edge.sent_step == self.step - 1:
+                rows = self.operator.every_change(touched) if rows is None else rows
+                self._tell(edge, rows)
 
     def _tell_all(self) -> None:
         """S1: what happened since the last message on each edge, as one message."""
-        if not self.out_edges:
-            return
-        coverage = self.coverage()
         made: dict[int, Batch] = {}
         for edge in self.out_edges.values():
             if edge.sent_step == self.step:
                 continue
             if edge.sent_step not in made:
                 made[edge.sent_step] = self.operator.rows.select(self.touched_since(edge.sent_step))
-            rows = self._filtered(edge, made[edge.sent_step])
-            self._send_state(edge, self._knowledge(edge, edge.sent_step, coverage, rows))
-            edge.sent_step = self.step
-            edge.sent_since_heartbeat = True
-            if edge.mode is Mode.PUSH and not edge.is_pushing:
-                self.arm_push(edge)
+            self._tell(edge, made[edge.sent_step])
+
+    def _tell(self, edge: StateOutEdge, rows: Batch) -> None:
+        """What was touched since the last message on this edge, in order."""
+        self._send_state(edge, self._knowledge(edge, edge.sent_step, self.coverage(), self._filtered(edge, rows)))
+        edge.sent_step = self.step
+        edge.sent_since_heartbeat = True
+        if edge.mode is Mode.PUSH and not edge.is_pushing:
+            self.arm_push(edge)
 
     def _knowledge(self, edge: StateOutEdge, since: int, coverage: LineageCoverage, rows: Batch) -> Knowledge:
         return Knowledge(self.epoch, since, self.step, coverage, rows, edge.quench_epoch, self.told_floor)
@@ -376,11 +385,13 @@ class StateComponent(StateReceiver):
         edge.push_attempt += 1
         self.arm_push(edge)
 
-    def _attach(self, edge: str, mode: Mode) -> None:
-        if edge not in self.out_edges:
-            self.out_edges[edge] = StateOutEdge(edge, mode, self.step)
-            if mode is Mode.PUSH:
-                self.arm_push(self.out_edges[edge])
+    def _attach(self, edge: str, mode: Mode, every_change: bool) -> None:
+        if edge in self.out_edges:
+            self.out_edges[edge].every_change = every_change
+            return
+        self.out_edges[edge] = StateOutEdge(edge, mode, self.step, every_change=every_change)
+        if mode is Mode.PUSH:
+            self.arm_push(self.out_edges[edge])
 
     def _detach(self, edge: str) -> None:
         """T2: a detached receiver does not block."""

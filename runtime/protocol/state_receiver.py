@@ -53,7 +53,7 @@ class StateReceiver(Receiver):
         if message.from_step >= message.to_step:
             raise BadRange(self.name, edge.name, f"steps ({message.from_step}, {message.to_step}]")
         if not self.tuning.trusts_peers:
-            place.check_rows(message.rows, edge.relation)
+            place.check_changes(message.rows, edge.relation)
 
     def _check_snapshot(self, edge: StateInEdge, message: Snapshot) -> None:
         place = Place(self.name, edge.name)

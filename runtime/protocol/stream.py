@@ -128,7 +128,7 @@ class StreamComponent(Component):
                     self._read(event)
 
     def _publish(self, event: Published) -> None:
-        self._check_publish(event)
+        self.check_publish(event)
         first_ticks = self.producers.ticks_of(event.producer, event.sequence)
         if first_ticks is not None:  # E3: a repeat returns the first tick
             self.counters["publishes_repeated"] += 1
@@ -149,7 +149,11 @@ class StreamComponent(Component):
         self._pending_names.add((event.producer, event.sequence))
         self.emit(AppendToLog(self.epoch, self._write_number, rows, event.producer, event.sequence))
 
-    def _check_publish(self, event: Published) -> None:
+    def is_repeat(self, producer: str, sequence: int) -> bool:
+        """Is this publish logged or on its way? Then whoever checks new events must not judge it: it is not new."""
+        return self.producers.ticks_of(producer, sequence) is not None or (producer, sequence) in self._pending_names
+
+    def check_publish(self, event: Published) -> None:
         place = Place(self.name, "Published")
         payload = self.relation.columns[1:]
         if type(event.sequence) is not int or event.sequence < 0 or type(event.producer) is not str:
@@ -194,16 +198,27 @@ class StreamComponent(Component):
         """E3: only now is anything told or acknowledged."""
         if number > self._write_number:
             raise BadRange(self.name, "LogWritten", f"write {number} was never asked for")
+        together: list[PendingAppend] = []
         while self._pending and self._pending[0].number <= number:
             write = self._pending.popleft()
-            if isinstance(write, PendingReservation):
-                self.reserved_tick = max(self.reserved_tick, write.tick)
-                self._promise_silence(self._silence_target)
+            if isinstance(write, PendingAppend):
+                together.append(write)
                 continue
+            self._appended(together)
+            together = []
+            self.reserved_tick = max(self.reserved_tick, write.tick)
+            self._promise_silence(self._silence_target)
+        self._appended(together)
+
+    def _appended(self, writes: list[PendingAppend]) -> None:
+        """Publishes that became durable together are told in one message, and acknowledged one by one."""
+        if not writes:
+            return
+        self._tell(writes[-1].rows.max_ticks[-1], Batch.concat([write.rows for write in writes]))
+        for write in writes:
             self._pending_names.discard((write.producer, write.sequence))
-            ticks = tuple(write.rows.max_ticks)
+            ticks = write.rows.max_ticks
             self.producers.remember(write.producer, write.sequence, ticks)
-            self._tell(ticks[-1], write.rows)
             self.emit(AcknowledgePublish(write.producer, write.sequence, ticks, repeated=False))
 
     def _tell(self, up_to_tick: int, rows: Batch) -> None:
@@ -352,7 +367,7 @@ class StreamComponent(Component):
         edge.push_attempt += 1
         self.arm_push(edge)
 
-    def _attach(self, edge: str, mode: Mode) -> None:
+    def _attach(self, edge: str, mode: Mode, every_change: bool) -> None:
         if edge not in self.out_edges:
             self.out_edges[edge] = EventOutEdge(edge, mode, 1)
             if mode is Mode.PUSH:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runtime.batch import Batch
+from runtime.columns import Numbers, Same
 from runtime.plan import Column, Relation, ValueType
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
 from runtime.protocol.errors import BadEpoch, BadRange, BadShape, BadType
 from runtime.values import Value
 
@@ -21,6 +22,40 @@ _TYPES: dict[ValueType, frozenset[type]] = {
     ValueType.BOOL: frozenset((bool,)),
 }
 _NONE = type(None)
+_ARRAY_TYPES: dict[str, type] = {"i": int, "f": float, "b": bool}
+
+
+def _types_of(values: Sequence[object]) -> set[type]:
+    """The types of all values, at no cost per value where they are known to be of one."""
+    if isinstance(values, Numbers):
+        return {_ARRAY_TYPES[values.dtype.kind]}
+    if isinstance(values, range):
+        return {int}
+    if isinstance(values, Same):
+        return {type(values.value)}
+    return set(map(type, values))
+
+
+def _are_ticks(values: Sequence[int]) -> bool:
+    """Whole numbers in the range of ticks, NO_TICK included."""
+    if isinstance(values, Numbers):
+        return int(values.min()) >= NO_TICK  # the largest int64 is the largest tick
+    if isinstance(values, range):
+        return min(values[0], values[-1]) >= NO_TICK and max(values[0], values[-1]) <= TICK_MAX
+    return min(values) >= NO_TICK and max(values) <= TICK_MAX
+
+
+def _is_within_one_range(ticks: Sequence[int], lineages: Sequence[int], cover: LineageCoverage) -> bool:
+    """The usual case: events of one stream, in order, inside a single range."""
+    if not isinstance(lineages, Same) or not len(ticks):
+        return False
+    if isinstance(ticks, Numbers):
+        lowest, highest = int(ticks.min()), int(ticks.max())
+    elif isinstance(ticks, range) and ticks.step > 0:
+        lowest, highest = ticks[0], ticks[-1]
+    else:
+        return False
+    return cover[lineages.value].contains(Coverage.of((lowest, highest)))
 
 
 class Place:
@@ -55,20 +90,30 @@ class Place:
         self._check_columns(rows, relation)
         if rows.lineages is None or len(rows.lineages) != len(rows):
             raise BadShape(self.component, self.name, "events without lineages")
-        if not all(rows.visible) or list(rows.columns[0]) != list(rows.max_ticks):
-            raise BadShape(self.component, self.name, "an event is visible and has its own tick as max_tick")
-        for tick, lineage in zip(rows.max_ticks, rows.lineages, strict=True):
+        ticks, lineages = rows.max_ticks, rows.lineages
+        if not (isinstance(rows.visible, Same) and rows.visible.value) and not all(rows.visible):
+            raise BadShape(self.component, self.name, "an event is visible")
+        if rows.columns[0] is not ticks and list(rows.columns[0]) != list(ticks):
+            raise BadShape(self.component, self.name, "an event has its own tick as max_tick")
+        for lineage in {lineages[0]} if isinstance(lineages, Same) and lineages else set(lineages):
             if type(lineage) is not int or not 0 <= lineage < len(cover):
                 raise BadShape(self.component, self.name, f"lineage {lineage!r} of {len(cover)}")
-            if tick not in cover[lineage]:
-                raise BadRange(self.component, self.name, f"event at tick {tick} outside the message's cover")
-        if len(set(rows.max_ticks)) != len(rows):
+        if not _is_within_one_range(ticks, lineages, cover):
+            for tick, lineage in zip(ticks, lineages, strict=True):
+                if tick not in cover[lineage]:
+                    raise BadRange(self.component, self.name, f"event at tick {tick} outside the message's cover")
+        if not isinstance(ticks, range) and len(set(ticks)) != len(rows):
             raise BadRange(self.component, self.name, "two events at one tick")
 
-    def check_rows(self, rows: Batch, relation: Relation) -> None:
+    def check_changes(self, rows: Batch, relation: Relation) -> None:
+        """Rows in the order in which they changed: the last one of a key is the one that counts."""
         self._check_columns(rows, relation)
         if rows.lineages is not None:
             raise BadShape(self.component, self.name, "state rows have no lineages")
+
+    def check_rows(self, rows: Batch, relation: Relation) -> None:
+        """Rows of one moment."""
+        self.check_changes(rows, relation)
         if len(rows) > 1 and len(set(rows.keys(relation.key_width))) != len(rows):
             raise BadShape(self.component, self.name, "one key twice in one message")
 
@@ -90,20 +135,16 @@ class Place:
         count = len(rows.max_ticks)
         if len(rows.visible) != count or any(len(column) != count for column in rows.columns):
             raise BadShape(self.component, self.name, "columns of different lengths")
-        if not set(map(type, rows.visible)) <= {bool}:
+        if not _types_of(rows.visible) <= {bool}:
             raise BadType(self.component, self.name, "visible is not a bool")
-        if count and (
-            not set(map(type, rows.max_ticks)) <= {int}
-            or min(rows.max_ticks) < NO_TICK
-            or max(rows.max_ticks) > TICK_MAX
-        ):
+        if count and (not _types_of(rows.max_ticks) <= {int} or not _are_ticks(rows.max_ticks)):
             raise BadRange(self.component, self.name, "max_tick is not a tick")
         for i, (column, values) in enumerate(zip(relation.columns, rows.columns, strict=True)):
             self.check_values(column, values, None if i < relation.key_width else rows.visible)
 
     def check_values(self, column: Column, values: Sequence[Value], visible: Sequence[bool] | None) -> None:
         """Types of one column; a row that is not visible may have nulls outside its key."""
-        strange = set(map(type, values)) - _TYPES[column.type]
+        strange = _types_of(values) - _TYPES[column.type]
         if not strange:
             return
         if column.nullable:

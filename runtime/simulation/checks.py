@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import Any
 
 from runtime.protocol.coverage import Coverage, LineageCoverage
-from runtime.protocol.events import Deliver, Event, Instruction, Restarted, Send
+from runtime.protocol.events import Deliver, Event, Instruction, Restarted, Send, Stepped
 from runtime.protocol.messages import Knowledge, Part
 from runtime.simulation.delivery import DeliveryChecks
 from runtime.simulation.oracle import Masks, Oracle, Row
@@ -76,7 +76,7 @@ class Checks:
             check_rows(self.oracle, name, rows, coverage, masks)
             check_as_of(self.oracle, name, rows, component.in_floor, coverage.horizon(), masks)
             self._check_copies(instance, masks)
-        delivers = [instruction for instruction in instructions if isinstance(instruction, Deliver)]
+        delivers = [instruction for instruction in instructions if isinstance(instruction, Deliver | Stepped)]
         if delivers or name in self.world.graph.leaves:
             self.delivery.check(instance, event, delivers, masks)
 

@@ -52,15 +52,12 @@ class Publisher:
         if not isinstance(answer, AcknowledgePublish):
             return  # refused: the next repetition asks again
         logged = self._world.logs[self._stream].publishes.get((self.name, answer.sequence))
-        if logged != answer.ticks:
-            raise Violation(
-                "acknowledged", self._stream, f"publish {answer.sequence} at {answer.ticks}, the log has {logged}"
-            )
-        before = self._acknowledged.setdefault(answer.sequence, answer.ticks)
-        if before != answer.ticks:
-            raise Violation(
-                "acknowledged", self._stream, f"publish {answer.sequence}: first {before}, now {answer.ticks}"
-            )
+        ticks = tuple(answer.ticks)
+        if logged != ticks:
+            raise Violation("acknowledged", self._stream, f"publish {answer.sequence} at {ticks}, the log has {logged}")
+        before = self._acknowledged.setdefault(answer.sequence, ticks)
+        if before != ticks:
+            raise Violation("acknowledged", self._stream, f"publish {answer.sequence}: first {before}, now {ticks}")
         self.outstanding.pop(answer.sequence, None)
 
 

@@ -60,6 +60,7 @@ class Settings:
 
     tuning: Tuning = field(default_factory=Tuning)
     push_edges: tuple[str, ...] = ()
+    every_change: tuple[str, ...] = ()  # edges whose receivers want to see what happens within a step
     soft_components: tuple[str, ...] = ()  # their checkpoints are never reported durable, so any or none may be loaded
     emits: dict[str, Emit] = field(default_factory=dict)
 

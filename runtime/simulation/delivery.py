@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.plan import Emit
-from runtime.protocol.events import Deliver, Event, Restarted
+from runtime.protocol.events import Deliver, Event, Restarted, Stepped
 from runtime.simulation.oracle import Flat, Masks
 from runtime.simulation.violation import Violation
 from runtime.simulation.world import Instance, World
@@ -27,8 +27,11 @@ class DeliveryChecks:
         self._kept: dict[tuple[str, int], set[RowKey]] = {}  # final rows that this incarnation's subscriber has
         self._truth: dict[str, tuple[Masks, dict[RowKey, Flat]]] = {}
 
-    def check(self, instance: Instance, event: Event, delivers: list[Deliver], masks: Masks) -> None:
-        """After a leaf handled an event: what it said, and what its subscriber has now."""
+    def check(self, instance: Instance, event: Event, delivers: list[Deliver | Stepped], masks: Masks) -> None:
+        """After a leaf handled an event: what it said, and what its subscriber has now.
+
+        One that watches is told every change of a step, so each state in between has to be safe too.
+        """
         name = instance.name
         told = self._told.setdefault((name, instance.epoch), {})
         width = self.world.plan.by_name[name].relation.key_width
@@ -39,16 +42,17 @@ class DeliveryChecks:
             known = self._final.get(name, {})
             self._kept[name, instance.epoch] = {key for key, row in told.items() if known.get(key) == (True, row)}
         for deliver in delivers:
-            if deliver.kind == "snapshot":
+            finals = deliver.final if isinstance(deliver, Deliver) else (False,) * len(deliver.rows)
+            if isinstance(deliver, Deliver) and deliver.kind == "snapshot":
                 told.clear()
-            for row, visible, final in zip(deliver.rows.rows(), deliver.rows.visible, deliver.final, strict=True):
+            for row, visible, final in zip(deliver.rows.rows(), deliver.rows.visible, finals, strict=True):
                 self._check_final(instance, row[:width], visible, row, final)
                 if visible:
                     self._check_safe(name, row[:width], row)
                     told[row[:width]] = row  # type: ignore[assignment]
                 else:
                     told.pop(row[:width], None)
-        self._check_whole(instance, delivers, told, masks)
+        self._check_whole(instance, [one for one in delivers if isinstance(one, Deliver)], told, masks)
 
     def _check_final(self, instance: Instance, key: RowKey, visible: bool, row: RowKey, final: bool) -> None:
         """Final stays final. Only a subscriber that lost its rows may be told less again, and then not as final."""

@@ -193,7 +193,7 @@ class Machines:
                     cover, rows, trimmed = self.logs[self.names[index]].read(instruction.ticks, instruction.rows_max)
                     todo.append(LogRead(instruction.edge, cover, rows, trimmed))
                 elif isinstance(instruction, PersistCheckpoint):
-                    self.checkpoints.append(instruction.checkpoint)
+                    self.checkpoints.append(instruction.make())
                     saved = len(self.checkpoints) - 1
         if before is not None and not component.coverage().contains(before):
             raise Violation("I4", self.names[index], "coverage shrinks")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from runtime.operators import totals
+from runtime.operators.copy import Copy
 from runtime.operators.count_distinct import OfDistinct
 from runtime.operators.join import Join
 from runtime.operators.latest import Latest
@@ -239,6 +240,15 @@ def _restore_without_inputs(self: Any, data: dict[str, object], bulk_horizon: in
             self.inputs[edge] = Rows(relation.key_width, relation.width)
 
 
+def _changes_without_tombstones(self: Any, touched: list[int]) -> Any:
+    return self.rows.select([slot for slot in touched if self.rows.visible[slot]])
+
+
+def _changed_and_visible(self: Any, touched: list[int]) -> Any:
+    told = Copy.every_change(self, touched)
+    return told.take([i for i, seen in enumerate(told.visible) if seen])
+
+
 FURTHER: tuple[Mistake, ...] = (
     Mistake("30 one tick more", "coverage grows by one tick too many", ((EventInEdge, "learn", _learn_one_more),)),
     Mistake(
@@ -380,5 +390,15 @@ FURTHER: tuple[Mistake, ...] = (
         "68 lost coverage on hold",
         "held messages are dropped and not asked for",
         ((StateReceiver, "_fall_behind", always(None)),),
+    ),
+    Mistake(
+        "69 changes without tombstones",
+        "an edge that tells every change leaves out what was never visible",
+        ((Operator, "every_change", _changes_without_tombstones), (Copy, "every_change", Copy.changed)),
+    ),
+    Mistake(
+        "70 gone, not told",
+        "those who watch a subscriber are not told of rows that vanish",
+        ((Copy, "changed", _changed_and_visible),),
     ),
 )

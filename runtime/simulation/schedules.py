@@ -48,6 +48,7 @@ SMALL = Size(
     (4, 14), (2, 4, 6, 9), 60_000, 20_000, (2_000, 6_000), (1_000, 8_000), (8_000, 30_000), 25_000, 40_000, 30_000
 )
 GRAPHS = ("random", "figure1", "small")
+EVERY_CHANGE_SHARE = 0.4
 
 
 def draw_schedule(seed: int, graph_name: str = "random") -> Schedule:
@@ -123,4 +124,5 @@ def draw_settings(generator: random.Random, graph: Graph, size: Size) -> Setting
             if not isinstance(node.operator, Stream) and generator.random() < soft_share
         ),
         emits={leaf: generator.choice((Emit.CHANGES, Emit.CHANGES, *Emit)) for leaf in graph.leaves},
+        every_change=tuple(edge for edge in edges if generator.random() < EVERY_CHANGE_SHARE),
     )

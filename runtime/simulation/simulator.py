@@ -291,7 +291,8 @@ class Simulator:
         self._install(Graph(world.graph.title, (*world.graph.nodes, *added)))
         edge = edge_name(sender, added[0].name, 0)
         for instance in world.instances[sender]:
-            world.feed(instance, ReceiverAttached(edge, world.plan.by_name[added[0].name].in_edges[0].mode))
+            mode = world.plan.by_name[added[0].name].in_edges[0].mode
+            world.feed(instance, ReceiverAttached(edge, mode, every_change=world.wants_every_change(edge)))
         for new in added:
             world.start(new.name)
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from runtime.plan import Emit
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.errors import ProtocolError
@@ -31,6 +32,7 @@ from runtime.protocol.events import (
     PersistCheckpoint,
     Published,
     ReadLog,
+    ReceiverAttached,
     RefusePublish,
     ReportFailed,
     ReportTrimmed,
@@ -38,9 +40,11 @@ from runtime.protocol.events import (
     Restarted,
     RestartMe,
     Send,
+    Stepped,
     Stopped,
     TimerFired,
     TrimLog,
+    WatchBegun,
 )
 from runtime.simulation.build import build_plan, bulk_checkpoint
 from runtime.simulation.clock import VirtualClock
@@ -62,7 +66,7 @@ RETRY_US = 10_000
 class Instance:
     """One incarnation of a component on a node."""
 
-    __slots__ = ("alive", "component", "epoch", "name", "node", "timers")
+    __slots__ = ("alive", "component", "epoch", "name", "node", "timers", "written_number")
 
     def __init__(self, name: str, component: Any, node: Node, epoch: int) -> None:
         self.name = name
@@ -71,6 +75,7 @@ class Instance:
         self.epoch = epoch
         self.alive = True
         self.timers: dict[str, int] = {}
+        self.written_number = 0  # the newest write to the log that is durable
 
 
 class Watcher(Protocol):
@@ -165,6 +170,20 @@ class World:
         self.checkpoints[name].fence_epoch = epoch
         log = self.logs[name].open(epoch) if name in self.logs else None
         self.feed(instance, Restarted(epoch, node.now_us(), checkpoint, acknowledged, log))
+        for edge in self.plan.out_edges[name]:
+            if self.wants_every_change(edge.name):
+                self.feed(instance, ReceiverAttached(edge.name, edge.mode, every_change=True))
+        if self.is_watched(name):
+            self.feed(instance, WatchBegun())
+
+    def wants_every_change(self, edge: str) -> bool:
+        """As decided for this edge; subscribers that come later always do, as those of a broker."""
+        return edge in self.schedule.settings.every_change or self.ends[edge][1] in self.newcomers
+
+    def is_watched(self, name: str) -> bool:
+        """A subscriber that emits changes and wants all of them."""
+        component = self.plan.by_name[name]
+        return component.emit is Emit.CHANGES and self.wants_every_change(component.in_edges[0].name)
 
     def _checkpoint_for(self, name: str, wish: str) -> tuple[Checkpoint | None, int] | None:
         """What to restart from, and the highest horizon ever acknowledged; None if it must wait (C4, C6)."""
@@ -248,6 +267,7 @@ class World:
             AcknowledgePublish: self._answer_client,
             RefusePublish: self._answer_client,
             Deliver: self._delivered,
+            Stepped: self._delivered,
             ReportTrimmed: self._report_trimmed,
             ReportFailed: self._report_failed,
             RestartMe: self._restart_me,
@@ -337,12 +357,15 @@ class World:
         def apply_if_newest() -> None:
             if epoch >= log.fence_epoch:
                 apply()
+                instance.written_number = number
 
         def done(worked: bool) -> None:
             if not worked:
                 event: Event = LogFailed("the disk failed")
             elif epoch < log.fence_epoch:
                 event = LogFailed("a newer incarnation has the log", fenced=True)
+            elif number < instance.written_number:  # one sync made several durable: they are reported together
+                return
             else:
                 event = LogWritten(number)
             instance.node.internal(lambda: self.feed(instance, event))
@@ -366,7 +389,7 @@ class World:
 
     def _persist(self, instance: Instance, persist: PersistCheckpoint) -> None:
         store = self.checkpoints[instance.name]
-        stored = store_form(persist.number, persist.checkpoint)
+        stored = store_form(persist.number, persist.make())
 
         def apply() -> None:
             if instance.epoch >= store.fence_epoch:
@@ -387,7 +410,7 @@ class World:
 
     # Other instructions
 
-    def _delivered(self, _: Instance, deliver: Deliver) -> None:
+    def _delivered(self, _: Instance, deliver: Deliver | Stepped) -> None:
         """The subscriber has it; the checks have already looked at it."""
         self.counts["rows delivered"] += len(deliver.rows)
 

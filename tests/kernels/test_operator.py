@@ -210,3 +210,24 @@ def test_columns_may_be_numpy_arrays() -> None:
         other.take(edge, batch)
     assert kernel.export() == other.export()
     assert kernel.table.count > 5
+
+
+def test_every_change_ends_with_each_touched_row_as_it_is() -> None:
+    """What a receiver needs that keeps the last word: rows without a change are there too, tombstones above all."""
+    random, kernel = Random(7), tickets()
+    without_change = 0
+    for tick in range(1, 400, 4):
+        if random.random() < 0.3:
+            touched = take(kernel, 0, sell(tick, random.randrange(30), random.randrange(9)))
+        else:
+            rows = [(tick + i, random.randrange(30), random.randrange(4)) for i in range(random.randrange(1, 4))]
+            touched = take(kernel, 1, buy(*rows))
+        told = kernel.every_change(touched)
+        without_change += len(told) - len(kernel.changed(touched))
+        last = {key: i for i, key in enumerate(told.keys(1))}
+        held = kernel.rows.select(touched)
+        final = told.take(list(last.values()))
+        assert sorted(zip(final.rows(), final.max_ticks, final.visible, strict=True)) == sorted(
+            zip(held.rows(), held.max_ticks, held.visible, strict=True)
+        )
+    assert without_change

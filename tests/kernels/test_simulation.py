@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runtime.kernels.operator import KernelOperator
+from runtime.operators.copy import Copy
 from runtime.plan import OperatorSpec
 from runtime.simulation import build, kinds, oracle, schedules
 from runtime.simulation.decisions import Settings
@@ -177,4 +178,21 @@ def test_a_kernel_with_a_mistake_is_caught(
         return touched
 
     monkeypatch.setattr(KernelOperator, "take", careless)
+    assert any(run_schedule(draw_schedule(seed, "figure1")).violation is not None for seed in range(40))
+
+
+def test_a_receiver_that_keeps_the_first_of_several_changes_is_caught(
+    with_kernels: Callable[[Fused], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Edges that tell every change list a row several times, and only kernels know what happened in between."""
+    with_kernels(STARS["figure 1"])
+    take = Copy.take
+
+    def careless(self: Copy, edge: int, batch: Any) -> list[int]:
+        first: dict[Any, int] = {}
+        for i, key in enumerate(batch.keys(self.relation.key_width)):
+            first.setdefault(key, i)
+        return take(self, edge, batch.take(list(first.values())))
+
+    monkeypatch.setattr(Copy, "take", careless)
     assert any(run_schedule(draw_schedule(seed, "figure1")).violation is not None for seed in range(40))

@@ -173,7 +173,7 @@ class Net:
         self.sequence += 1
         self.handle(name, Published("p", self.sequence, ([k], [v]), at))
         acks = (done for done in reversed(self.done[name]) if isinstance(done, AcknowledgePublish))
-        return next((ack.ticks for ack in acks), ())
+        return next((tuple(ack.ticks) for ack in acks), ())
 
     def silence(self, name: str, up_to: int) -> None:
         """Let the stream promise silence up to and including a tick."""
@@ -231,9 +231,10 @@ class Net:
     def checkpoint(self, name: str, *, written: bool = True) -> Checkpoint:
         done = self.handle(name, CheckpointDue())
         persist = next(i for i in done if isinstance(i, PersistCheckpoint))
+        checkpoint = Checkpoint.from_wire(persist.make().to_wire())
         if written:
             self.handle(name, CheckpointWritten(persist.number))
-        return Checkpoint.from_wire(persist.checkpoint.to_wire())
+        return checkpoint
 
     # Looking
 

@@ -114,7 +114,6 @@ BAD: list[tuple[str, str, Message, type[ProtocolError]]] = [
     ("X", "S>X", replace(KNOWLEDGE, coverage=LineageCoverage.empty(1)), BadRange),
     ("X", "S>X", replace(KNOWLEDGE, filtered_for=0), BadEpoch),
     ("X", "S>X", replace(KNOWLEDGE, rows=rows_of(("A",))), BadShape),
-    ("X", "S>X", replace(KNOWLEDGE, rows=rows_of(("A", 1), ("A", 2))), BadShape),
     ("X", "S>X", replace(KNOWLEDGE, rows=rows_of((1, 1))), BadType),
     ("X", "S>X", replace(KNOWLEDGE, rows=rows_of(("A", 1.5))), BadType),
     ("X", "S>X", replace(KNOWLEDGE, rows=rows_of(("A", None))), BadType),
@@ -122,6 +121,7 @@ BAD: list[tuple[str, str, Message, type[ProtocolError]]] = [
     ("X", "S>X", replace(KNOWLEDGE, rows=rows_of(("A", 1), ticks=[2**63])), BadRange),
     ("X", "S>X", replace(KNOWLEDGE, rows=replace(ROW, lineages=[0])), BadShape),
     ("X", "S>X", replace(KNOWLEDGE, rows=replace(ROW, visible=[1])), BadType),  # type: ignore[list-item]
+    ("X", "S>X", replace(SNAPSHOT, rows=rows_of(("A", 1), ("A", 2))), BadShape),
     ("X", "S>X", replace(SNAPSHOT, horizon=-2), BadRange),
     ("X", "S>X", replace(SNAPSHOT, floor=2**63), BadRange),
     ("X", "S>X", replace(SNAPSHOT, complete=1), BadType),  # type: ignore[arg-type]

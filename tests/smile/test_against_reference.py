@@ -81,7 +81,7 @@ class Run:
 
     def _publish(self, stream: str, batch: list[Row], given: list[dict[str, object]]) -> None:
         try:
-            ticks: tuple[int, ...] = self.system.publish_many(stream, given)
+            ticks = tuple(self.system.publish_many(stream, given))
         except smile.PublishError:
             for row, one in zip(batch, given, strict=True):
                 try:
