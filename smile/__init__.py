@@ -7,7 +7,7 @@
         system.publish("Sellers", {"item_id": 1, "price": "12.50", "qty": 550})
         system.rows("Available")
 
-`smile.aio` has the same for asyncio. The command line is in `smile/cli/`; nothing imports it.
+`smile.connect(address)` gives a system of the same methods that runs in brokers; `smile.aio` has the same for asyncio. The command line is in `smile/cli/`; nothing imports it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,22 @@ if TYPE_CHECKING:
     from mpl.diagnostic import Diagnostic, MplError
     from smile.errors import (
         Closed,
+        ConnectFailed,
         LogUnusable,
+        NotAllowed,
         Problem,
         PublishError,
         PublishUncertain,
         SmileError,
+        TimedOut,
+        TokenRefused,
         UnknownName,
         ViewFailed,
     )
     from smile.program import Program, compile  # noqa: A004
+    from smile.remote.connect import connect
+    from smile.remote.subscription import RemoteSubscription
+    from smile.remote.system import RemoteSystem
     from smile.subscription import Change, ChangeBatch, Subscription
     from smile.system import System, run
 
@@ -35,29 +42,39 @@ __all__ = [
     "Change",
     "ChangeBatch",
     "Closed",
+    "ConnectFailed",
     "Diagnostic",
     "LogUnusable",
     "MplError",
+    "NotAllowed",
     "Problem",
     "Program",
     "PublishError",
     "PublishUncertain",
+    "RemoteSubscription",
+    "RemoteSystem",
     "SmileError",
     "Subscription",
     "System",
+    "TimedOut",
+    "TokenRefused",
     "UnknownName",
     "ViewFailed",
     "compile",
+    "connect",
     "run",
 ]
 
 _HOME = {
     "mpl.diagnostic": ("Diagnostic", "MplError"),
     "smile.errors": (
-        *("Closed", "LogUnusable", "Problem", "PublishError", "PublishUncertain", "SmileError", "UnknownName"),
-        "ViewFailed",
+        *("Closed", "ConnectFailed", "LogUnusable", "NotAllowed", "Problem", "PublishError", "PublishUncertain"),
+        *("SmileError", "TimedOut", "TokenRefused", "UnknownName", "ViewFailed"),
     ),
     "smile.program": ("Program", "compile"),
+    "smile.remote.connect": ("connect",),
+    "smile.remote.subscription": ("RemoteSubscription",),
+    "smile.remote.system": ("RemoteSystem",),
     "smile.subscription": ("Change", "ChangeBatch", "Subscription"),
     "smile.system": ("System", "run"),
 }

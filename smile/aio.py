@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -46,8 +47,8 @@ def connect(
     address: str, *, keys: str | PathLike[str] | None = None, name: str | None = None, timeout: float | None = None
 ) -> RemoteSystem:
     """As `smile.connect`. The connection is made by `async with`."""
-    from smile.connect import TIMEOUT
-    from smile.connect import connect as sync_connect
+    from smile.remote.connect import TIMEOUT
+    from smile.remote.connect import connect as sync_connect
 
     limit = TIMEOUT if timeout is None else timeout
     return RemoteSystem(partial(sync_connect, address, keys=keys, name=name, timeout=limit), in_thread=True)
@@ -135,18 +136,19 @@ class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
         await self._begin()
         return self
 
-    async def publish(self, stream: str, row: Mapping[str, object]) -> int:
-        tick: int = await self._published(self.sync.publish_nowait, stream, row)
+    async def publish(self, stream: str, row: Mapping[str, object], *, once: tuple[str, int] | None = None) -> int:
+        tick: int = await self._published(stream, partial(self.sync.publish_nowait, stream, row, once=once))
         return tick
 
-    async def publish_many(self, stream: str, rows: object) -> Sequence[int]:
-        ticks: Sequence[int] = await self._published(self.sync.publish_many_nowait, stream, rows)
+    async def publish_many(self, stream: str, rows: object, *, once: tuple[str, int] | None = None) -> Sequence[int]:
+        ticks: Sequence[int] = await self._published(
+            stream, partial(self.sync.publish_many_nowait, stream, rows, once=once)
+        )
         return ticks
 
-    async def _published(self, send: Callable[[str, Any], Any], stream: str, given: object) -> Any:
-        if self.sync.has_room(stream):
-            return await self.sync.outcome_async(send(stream, given))
-        return await self.sync.outcome_async(await asyncio.to_thread(send, stream, given))
+    async def _published(self, stream: str, send: Callable[[], Future[Any]]) -> Any:
+        sent = send() if self.sync.has_room(stream) else await asyncio.to_thread(send)
+        return await self.sync.outcome_async(sent)
 
     async def subscribe(
         self,

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,7 +36,14 @@ PENDING_ROWS_MAX = 262_144
 """Rows of one stream that may wait to be sent; then `publish` waits, too."""
 
 Ticks = Sequence[int]
-Send = Callable[[str, Columns], "Future[Ticks]"]
+Once = tuple[str, int]
+"""Producer and number: what is published twice under the same is logged once."""
+
+
+class Send(Protocol):
+    """As `Connection.publish`."""
+
+    def __call__(self, stream: str, columns: Columns, producer: Once | None = None) -> Future[Ticks]: ...
 
 
 @dataclass(eq=False)
@@ -47,7 +54,8 @@ class _Call:
     rows: int
     single: bool
     future: Future[Any] = field(default_factory=Future)
-    alone: bool = False  # it was refused together with others: is it the one?
+    once: Once | None = None
+    alone: bool = False  # not together with others: it has a name, or was refused with others; is it the one?
 
 
 class Lane:
@@ -68,9 +76,9 @@ class Lane:
 
     # Publishing
 
-    def submit(self, columns: Columns, rows: int, *, single: bool) -> Future[Any]:
+    def submit(self, columns: Columns, rows: int, *, single: bool, once: Once | None = None) -> Future[Any]:
         """Waits only while too many rows are pending; TimedOut if there is no room in time."""
-        call = _Call(columns, rows, single)
+        call = _Call(columns, rows, single, once=once, alone=once is not None)
         with self._changed:
             self._await_room(rows)
             self._pending.append(call)
@@ -110,7 +118,7 @@ class Lane:
                 break
             self._pending.popleft()
             self._pending_rows -= call.rows
-            if call.alone or call.future.set_running_or_notify_cancel():
+            if call.future.running() or call.future.set_running_or_notify_cancel():
                 calls.append(call)
                 rows += call.rows
         self._changed.notify_all()
@@ -121,7 +129,7 @@ class Lane:
         self._is_gathered_under_way = len(calls) > 1
         columns = calls[0].columns if len(calls) == 1 else _joined([call.columns for call in calls])
         try:
-            sent = self._send(self.stream.name, columns)
+            sent = self._send(self.stream.name, columns, producer=calls[0].once)
         except Exception as error:  # noqa: BLE001  the connection is closed, or it is too large: the caller's to know
             sent = Future()
             sent.set_exception(error)
@@ -186,7 +194,7 @@ class Lane:
             self._pending_rows = 0
             self._changed.notify_all()
         for call in calls:
-            if call.alone or call.future.set_running_or_notify_cancel():
+            if call.future.running() or call.future.set_running_or_notify_cancel():
                 call.future.set_exception(Closed("the connection was closed before these rows were sent"))
 
 

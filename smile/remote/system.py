@@ -29,7 +29,7 @@ from smile.reading import Reading, asked
 from smile.remote.callbacks import Callbacks
 from smile.remote.failures import FailureWatch
 from smile.remote.open_view import OpenView, Target
-from smile.remote.publisher import Lane
+from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, read_token
@@ -67,26 +67,29 @@ class RemoteSystem(Reading):
 
     # Publishing
 
-    def publish(self, stream: str, row: Mapping[str, object]) -> int:
+    def publish(self, stream: str, row: Mapping[str, object], *, once: Once | None = None) -> int:
         """Log one event; its tick. Raises PublishError if a value or a rule does not allow it.
 
-        It is on disk when this returns. A broker that is down is waited for and the row sent again, once logged.
+        It is on disk when this returns. A broker that is down is waited for, and the row sent again, logged once.
+        `once=(producer, number)` is for rows that the caller may repeat, in another process too: whatever has the same
+        name is logged once and gets the ticks of the first. Of each producer the newest 1,024 are remembered, so numbers
+        should rise.
         """
-        tick: int = self._outcome(self.publish_nowait(stream, row))
+        tick: int = self.outcome(self.publish_nowait(stream, row, once=once))
         return tick
 
-    def publish_many(self, stream: str, rows: object) -> Sequence[int]:
+    def publish_many(self, stream: str, rows: object, *, once: Once | None = None) -> Sequence[int]:
         """Log several events, all or none; their ticks, in order. `rows` as for the system in one process."""
-        ticks: Sequence[int] = self._outcome(self.publish_many_nowait(stream, rows))
+        ticks: Sequence[int] = self.outcome(self.publish_many_nowait(stream, rows, once=once))
         return ticks
 
-    def publish_nowait(self, stream: str, row: Mapping[str, object]) -> Future[Any]:
+    def publish_nowait(self, stream: str, row: Mapping[str, object], *, once: Once | None = None) -> Future[Any]:
         """Send without waiting for the disk: a future of the tick. Calls are logged in the order in which they are
         made. Values are checked here and now; waits only while too many rows wait to be sent."""
         lane = self._lane(stream)
-        return lane.submit(lane.stream.encode_row(row), 1, single=True)
+        return lane.submit(lane.stream.encode_row(row), 1, single=True, once=once)
 
-    def publish_many_nowait(self, stream: str, rows: object) -> Future[Any]:
+    def publish_many_nowait(self, stream: str, rows: object, *, once: Once | None = None) -> Future[Any]:
         """The same for several events: a future of their ticks."""
         lane = self._lane(stream)
         columns, number = lane.stream.encode_many(rows)
@@ -94,11 +97,15 @@ class RemoteSystem(Reading):
             nothing: Future[Any] = Future()
             nothing.set_result(())
             return nothing
-        return lane.submit(columns, number, single=False)
+        return lane.submit(columns, number, single=False, once=once)
 
     def has_room(self, stream: str) -> bool:
         """Would publishing without waiting really not wait?"""
         return self._lane(stream).has_room(1)
+
+    def stream_input(self, stream: str) -> StreamInput:
+        """What this stream takes."""
+        return self._lane(stream).stream
 
     def _lane(self, stream: str) -> Lane:
         if self._is_closed:
@@ -108,7 +115,8 @@ class RemoteSystem(Reading):
             raise self.program.unknown("stream", stream, self._lanes)
         return lane
 
-    def _outcome(self, future: Future[Any]) -> Any:
+    def outcome(self, future: Future[Any]) -> Any:
+        """What a future of `publish_nowait` gives; waits as long as `publish` would, and raises what it would."""
         try:
             return future.result(self._timeout)
         except TimeoutError:
@@ -323,6 +331,11 @@ class RemoteSystem(Reading):
                 subscription.fail(failure)
 
     # The rest
+
+    @property
+    def connection(self) -> Connection:
+        """For those who look after brokers: deploy, stop, inject faults."""
+        return self._connection
 
     def status(self) -> dict[str, dict[str, Any]]:
         """What each broker says about itself: components, horizons, gaps, counters; `error` if it does not answer."""

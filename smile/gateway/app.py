@@ -1,0 +1,336 @@
+"""The routes of the gateway, and how errors look to those who call them.
+
+Everything is done by the public client (`smile.aio`), over one connection that is made with the first request that
+needs it: the gateway may start before anything is deployed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from smile import aio
+from smile.errors import (
+    ConnectFailed,
+    NotAllowed,
+    PublishError,
+    PublishUncertain,
+    SmileError,
+    TimedOut,
+    UnknownName,
+    ViewFailed,
+)
+from smile.gateway.bounds import (
+    BODY_BYTES_MAX,
+    BODY_SECONDS_MAX,
+    CLIENTS_MAX,
+    SNAPSHOT_ROWS_MAX,
+)
+from smile.gateway.description import describe, filtered, streams_below
+from smile.gateway.feed import Busy, Event, Feed, Feeds
+from smile.gateway.json_values import BadBody, ticks_to_json, to_text
+from smile.gateway.metrics import metrics_text
+from smile.gateway.publishing import KeyReused, Posting, TooManyRows
+from smile.gateway.rights import HttpUser, HttpUsers, NoToken
+
+CONNECT_SECONDS = 5.0
+PAGE = Path(__file__).parent / "page"
+PAGE_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
+
+STATUS_OF = (
+    (NoToken, 401),
+    (NotAllowed, 403),
+    (UnknownName, 404),
+    (PublishError, 422),
+    (BadBody, 422),
+    (TooManyRows, 413),
+    (KeyReused, 409),
+    (ViewFailed, 500),
+    (Busy, 503),
+    (ConnectFailed, 503),
+    (TimedOut, 503),
+    (PublishUncertain, 504),
+    (SmileError, 400),
+)
+"""The first that fits an error."""
+
+
+class Refused(SmileError):
+    """Refused with this status, before anything was done."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Site:
+    """What the routes share: the connection, the feeds, and who may do what."""
+
+    def __init__(self, address: str, keys: str | PathLike[str] | None, users: HttpUsers) -> None:
+        self.users = users
+        self._address = address
+        self._keys = keys
+        self._lock = asyncio.Lock()
+        self._system: aio.RemoteSystem | None = None
+        self._feeds: Feeds | None = None
+        self._posting: Posting | None = None
+
+    async def system(self) -> aio.RemoteSystem:
+        """Raises ConnectFailed while the broker has nothing deployed."""
+        async with self._lock:
+            if self._system is None:
+                made = aio.connect(self._address, keys=self._keys, name="http gateway", timeout=CONNECT_SECONDS)
+                await made.__aenter__()
+                self._system = made
+                self._feeds = Feeds(made)
+                self._posting = Posting(made)
+            return self._system
+
+    async def feeds(self) -> Feeds:
+        await self.system()
+        assert self._feeds is not None
+        return self._feeds
+
+    async def posting(self) -> Posting:
+        await self.system()
+        assert self._posting is not None
+        return self._posting
+
+    async def close(self) -> None:
+        if self._feeds is not None:
+            await self._feeds.close()
+        if self._system is not None:
+            await self._system.close()
+
+    def user(self, connection: HTTPConnection) -> HttpUser:
+        """Who asks. A page of another site must not speak for the user whose browser runs it."""
+        origin = connection.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != connection.headers.get("host"):
+            raise Refused(403, f"a page of {origin} may not use this gateway")
+        return self.users.user(connection.headers.get("authorization"), connection.query_params.get("token"))
+
+
+# Requests
+
+
+async def page(request: Request) -> Response:
+    name = request.path_params.get("file", "page.html")
+    if name not in PAGE_FILES:
+        raise Refused(404, f"there is no {name} here")
+    content = (PAGE / name).read_text(encoding="utf-8")
+    headers = {"Content-Security-Policy": "default-src 'self'", "X-Content-Type-Options": "nosniff"}
+    return Response(content, media_type=PAGE_FILES[name], headers=headers)
+
+
+async def health(request: Request) -> Response:
+    """Without a token: says only whether the broker answers."""
+    site: Site = request.app.state.site
+    status = await (await site.system()).status()
+    answering = [name for name, body in status.items() if "error" not in body]
+    if not answering:
+        raise Refused(503, "no broker answers")
+    return _json({"status": "ok" if len(answering) == len(status) else "degraded", "brokers": len(status)})
+
+
+async def metrics(request: Request) -> Response:
+    site: Site = request.app.state.site
+    site.user(request)
+    feeds = await site.feeds()
+    text = metrics_text(await (await site.system()).status(), feeds.readers)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def views(request: Request) -> Response:
+    site: Site = request.app.state.site
+    user = site.user(request)
+    return _json(describe((await site.system()).sync, user))
+
+
+async def view(request: Request) -> Response:
+    site: Site = request.app.state.site
+    user = site.user(request)
+    system = await site.system()
+    name = request.path_params["name"]
+    user.check_read(name, streams_below(system.program, name))
+    conditions = {key: value for key, value in request.query_params.items() if key != "token"}
+    rows = filtered(await system.rows(name), system.program.relation(name), conditions)
+    if len(rows) > SNAPSHOT_ROWS_MAX:
+        raise Refused(
+            413,
+            f"`{name}` has {len(rows)} rows, one answer at most {SNAPSHOT_ROWS_MAX}: filter it (`?column=value`), "
+            f"or read /views/{name}/changes, which begins with a snapshot in pieces",
+        )
+    return _json({"view": name, "rows": rows})
+
+
+async def changes(request: Request) -> Response:
+    site: Site = request.app.state.site
+    feed = await _feed(site, request)
+    last = request.headers.get("last-event-id") or request.query_params.get("resume")
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_as_sse(feed, last), media_type="text/event-stream", headers=headers)
+
+
+async def _feed(site: Site, connection: HTTPConnection) -> Feed:
+    user = site.user(connection)
+    system = await site.system()
+    name = connection.path_params["name"]
+    declared = system.program.subscriptions.get(name)
+    relation = name if declared is None else declared.view
+    user.check_read(relation, streams_below(system.program, relation))
+    feeds = await site.feeds()
+    if feeds.readers >= CLIENTS_MAX:
+        raise Busy(f"{CLIENTS_MAX} readers are connected already")
+    return await feeds.get(name, connection.query_params.get("emit"))
+
+
+async def _as_sse(feed: Feed, last: str | None) -> AsyncIterator[str]:
+    yield "retry: 2000\n\n"
+    async for event in feed.events(last):
+        yield _sse(event)
+
+
+def _sse(event: Event) -> str:
+    """The data are JSON without line breaks."""
+    if event.name == "quiet":
+        return ": quiet\n\n"
+    identity = "" if event.id is None else f"id: {event.id}\n"
+    return f"event: {event.name}\n{identity}data: {event.data}\n\n"
+
+
+async def changes_by_websocket(socket: WebSocket) -> None:
+    site: Site = socket.app.state.site
+    try:
+        feed = await _feed(site, socket)
+    except (SmileError, BadBody) as error:
+        await socket.send_denial_response(answer_to(error))
+        return
+    await socket.accept()
+    telling = asyncio.create_task(_tell(socket, feed, socket.query_params.get("resume")))
+    try:
+        while telling.done() is False:
+            receiving = asyncio.create_task(socket.receive())
+            await asyncio.wait({receiving, telling}, return_when=asyncio.FIRST_COMPLETED)
+            if receiving.done() and receiving.result()["type"] == "websocket.disconnect":
+                return
+            receiving.cancel()
+    finally:
+        telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)
+
+
+async def _tell(socket: WebSocket, feed: Feed, last: str | None) -> None:
+    """The same events as JSON texts; `id` continues after this one. Pings of the protocol itself replace `quiet`."""
+    try:
+        async for event in feed.events(last):
+            if event.name == "quiet":
+                continue
+            identity = "null" if event.id is None else f'"{event.id}"'
+            await socket.send_text(f'{{"id":{identity},{event.data[1:]}')
+        await socket.close(code=1011)
+    except WebSocketDisconnect:
+        pass
+
+
+async def publish(request: Request) -> Response:
+    site: Site = request.app.state.site
+    user = site.user(request)
+    name = request.path_params["name"]
+    user.check_publish(name)
+    posting = await site.posting()
+    body = await _body(request)
+    ticks = await posting.post(user.name, name, body, request.headers.get("idempotency-key"))
+    return _json(ticks_to_json(ticks))
+
+
+async def _body(request: Request) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_BYTES_MAX:
+                    raise Refused(413, f"a body has at most {BODY_BYTES_MAX} bytes: send several")
+                parts.append(part)
+    except TimeoutError:
+        raise Refused(408, f"the body did not arrive within {BODY_SECONDS_MAX:g} s") from None
+    return b"".join(parts)
+
+
+# Answers
+
+
+def _json(data: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(to_text(data), status, headers, media_type="application/json")
+
+
+def status_of(error: Exception) -> int:
+    if isinstance(error, Refused):
+        return error.status
+    return next(status for kind, status in STATUS_OF if isinstance(error, kind))
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    return answer_to(error)
+
+
+def answer_to(error: Exception) -> Response:
+    status = status_of(error)
+    told: dict[str, Any] = {"error": str(error)}
+    headers: dict[str, str] = {}
+    if isinstance(error, PublishError):
+        told["problems"] = [
+            {"row": one.row, "column": one.column, "value": one.value, "rule": one.rule} for one in error.problems
+        ]
+    if isinstance(error, PublishUncertain):
+        told["uncertain"] = True
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status == 503:
+        headers["Retry-After"] = "1"
+    return _json(told, status, headers)
+
+
+def make_app(address: str, *, keys: str | PathLike[str] | None, users: HttpUsers, is_local: bool) -> Starlette:
+    """`is_local`: only names of this machine are accepted as host, so that no other name can be made to point here."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.site = Site(address, keys, users)
+        try:
+            yield
+        finally:
+            await app.state.site.close()
+
+    hosts = ["localhost", "127.0.0.1", "[::1]", "*.localhost"] if is_local else ["*"]
+    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {SmileError: refused, BadBody: refused}
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/page/{file}", page),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
+            Route("/views", views),
+            Route("/views/{name}", view),
+            Route("/views/{name}/changes", changes),
+            WebSocketRoute("/views/{name}/ws", changes_by_websocket),
+            Route("/streams/{name}", publish, methods=["POST"]),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        exception_handlers=handlers,
+        lifespan=lifespan,
+    )

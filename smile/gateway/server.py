@@ -1,0 +1,113 @@
+"""The gateway as a server: uvicorn in a thread of its own, with its own connection to the broker.
+
+A broker starts one with `--http HOST:PORT`; `run_gateway` is the same as a process of its own, for those who want the
+broker's time for the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+import threading
+from os import PathLike
+from pathlib import Path
+from time import monotonic, sleep
+
+import uvicorn
+
+from smile.errors import SmileError
+from smile.gateway.app import make_app
+from smile.gateway.bounds import CLIENTS_MAX
+from smile.gateway.rights import read_users
+
+START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 5.0
+WEBSOCKET_BYTES_MAX = 65_536
+"""Of a message from a reader, which has nothing to say."""
+
+log = logging.getLogger("smile.gateway")
+
+
+class GatewayFailed(SmileError):
+    """The gateway cannot be started: why, and what to do."""
+
+
+class Gateway:
+    """A running gateway."""
+
+    def __init__(self, server: uvicorn.Server, listener: socket.socket) -> None:
+        self.host, self.port = listener.getsockname()[:2]
+        self._server = server
+        self._listener = listener
+        self._thread = threading.Thread(target=self._work, name="smile-gateway", daemon=True)
+        self._thread.start()
+        end = monotonic() + START_SECONDS_MAX
+        while not server.started:
+            if not self._thread.is_alive() or monotonic() > end:
+                raise GatewayFailed("the HTTP gateway does not start: its log says why")
+            sleep(0.005)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def _work(self) -> None:
+        asyncio.run(self._server.serve(sockets=[self._listener]))
+
+    def close(self) -> None:
+        """Readers are told by the end of their connection; they can go on elsewhere, or later."""
+        self._server.should_exit = True
+        self._thread.join(STOP_SECONDS_MAX)
+        self._listener.close()
+
+
+def start_gateway(
+    address: str,
+    host: str,
+    port: int,
+    *,
+    keys: str | PathLike[str] | None = None,
+    tokens: str | PathLike[str] | None = None,
+) -> Gateway:
+    """Serve HTTP at host:port (0: any free port) for the deployment of the broker at `address`.
+
+    Only loopback hosts are allowed without a file of tokens. Raises GatewayFailed, BadTokens.
+    """
+    users = read_users(None if tokens is None else Path(tokens))
+    is_local = is_loopback(host)
+    if not is_local and not users.needs_token:
+        raise GatewayFailed(
+            f"{host} can be reached from other machines, and HTTP here has no names: give a file of tokens "
+            "(`--http-tokens FILE`, see docs/http.md), or listen on 127.0.0.1"
+        )
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=1_024)
+    except OSError as error:
+        raise GatewayFailed(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
+    app = make_app(address, keys=keys, users=users, is_local=is_local)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+        limit_concurrency=2 * CLIENTS_MAX,
+        ws_max_size=WEBSOCKET_BYTES_MAX,
+        ws="websockets-sansio",
+    )
+    return Gateway(uvicorn.Server(config), listener)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
