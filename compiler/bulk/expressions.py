@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compiler.bulk.functions import FUNCTIONS, NotInBulk
+from compiler.bulk.functions import FUNCTIONS
+from compiler.bulk.writer import NotInBulk
 from mpl.typed import Apply, CaseOf, ColumnRef, Const, Expr, PythonCall
 from mpl.types import BoolType, EnumType, FloatType, NullType, TextType, Type, Value
 

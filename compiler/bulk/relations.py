@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.bulk.expressions import Constants, ExpressionWriter
-from compiler.bulk.functions import NotInBulk
+from compiler.bulk.writer import NotInBulk
 from mpl.scaled import limits_of, scale_of
 from mpl.typed import (
     AggregateItem,

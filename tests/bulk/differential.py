@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from compiler.bulk.expressions import spark_type
-from compiler.bulk.functions import NotInBulk
 from compiler.bulk.program import BulkProgram, bulk_program
+from compiler.bulk.writer import NotInBulk
 from compiler.graph.build import graph_of
 from mpl.check import check
 from mpl.failures import EvaluationError

@@ -6,8 +6,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from compiler.bulk.functions import FUNCTIONS, NotInBulk
+from compiler.bulk.functions import FUNCTIONS
 from compiler.bulk.program import bulk_program
+from compiler.bulk.writer import NotInBulk
 from mpl.check import check
 from mpl.evaluate import evaluate
 from mpl.failures import EvaluationError

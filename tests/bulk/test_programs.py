@@ -18,7 +18,7 @@ def test_random_programs_agree(spark: SparkSession, cases: int) -> None:
     counts: Counter[str] = Counter()
     wrong = list(run(spark, range(PROGRAMS * cases), counts))
     assert not wrong, f"{wrong[0].name}: {wrong[0].what}\n{wrong[0].text}"
-    assert counts["views"] > PROGRAMS
+    assert counts["views"] >= PROGRAMS
 
 
 def test_the_comparison_sees_a_missing_a_wrong_and_an_extra_row() -> None:
