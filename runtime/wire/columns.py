@@ -281,7 +281,10 @@ def _read_numbers(dtype: np.dtype[Any], count: int, incoming: Incoming) -> Seque
     data = incoming.take(8 * count)
     if not count:
         return []
-    return numbers(np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False))
+    found = np.frombuffer(data, dtype)
+    if not found.flags.aligned:  # a small frame inside a socket's buffer: compiled kernels want numbers at their place
+        found = found.copy()
+    return numbers(found.astype(dtype.newbyteorder("="), copy=False))
 
 
 def _read_inline(values: list[Any], count: int) -> Sequence[Value]:

@@ -67,6 +67,18 @@ def test_numbers_are_views_of_the_frame() -> None:
         assert column.flags.aligned
 
 
+@pytest.mark.parametrize("offset", range(8))
+def test_numbers_are_aligned_wherever_the_frame_lies(offset: int) -> None:
+    rows = 200
+    frames = encode_message("e", _knowledge((numbers(np.arange(rows)),), range(rows)))
+    moved = memoryview(bytes(offset) + frames[1])[offset:]
+    _, got = decode_message([frames[0], moved])
+    assert isinstance(got, Knowledge)
+    column: Any = got.rows.columns[0]
+    assert column.flags.aligned
+    assert column.tolist() == list(range(rows))
+
+
 def test_what_is_nearly_always_the_same_costs_nothing() -> None:
     """Ticks in progression, visibility, lineages, the tick column: 1,000 events of one number are 8,000 bytes of it."""
     ticks = range(10**15, 10**15 + 1024 * 1000, 1024)
