@@ -46,6 +46,7 @@ from runtime.protocol.events import (
     ReceiverAttached,
     ReceiverDetached,
     Restarted,
+    TimerFired,
     WatchBegun,
     WatchEnded,
 )
@@ -333,23 +334,31 @@ class Host(Shell):
             return None
         return self._publishing.reason_to_refuse(stream, event.producer, event.sequence, previous, event.columns)
 
+    def nudge(self, component: str, edge: str) -> None:
+        """The other end of this in-edge is there (again): ask now what it has, instead of after an idle time."""
+        hosted = self.hosted.get(component)
+        if hosted is not None:
+            for timer in ("ask", "idle", "idle"):  # the first of two only notes that the edge was quiet
+                self._feed(hosted, TimerFired(f"{timer}:{edge}", self._clock.wall_us()))
+
     # Checkpoints
 
-    def checkpoint(self, *, even_unchanged: bool = False) -> int:
-        """Write checkpoints of everything that has changed, in the background; how many."""
-        assert self._checkpoints is not None
+    def checkpoint(self, shelf: CheckpointShelf | None = None) -> int:
+        """Write checkpoints of everything that has changed; how many. `shelf`: other than in the background."""
+        shelf = shelf or self._checkpoints
+        assert shelf is not None
         due: list[tuple[Hosted, PersistCheckpoint]] = []
         for hosted in self.hosted.values():
             if hosted.log is not None or not hosted.is_running:
                 continue
-            if not (hosted.rows_since_checkpoint or even_unchanged):
+            if not hosted.rows_since_checkpoint:
                 continue
             hosted.rows_since_checkpoint = 0
             for instruction in hosted.component.handle(CheckpointDue()):
                 assert isinstance(instruction, PersistCheckpoint)
                 due.append((hosted, instruction))
         if due:
-            self._checkpoints.begin(due)
+            shelf.begin(due)
         return len(due)
 
     def checkpointed(self, name: str, epoch: int, number: int, failure: str | None) -> None:

@@ -1,0 +1,362 @@
+"""What a broker does with what peers say: control records, publishes, and messages on edges they are attached to.
+
+Everything a peer may ask for is judged here by the name that its connection proved, never by what it says about itself.
+Whatever is wrong with a request costs the asker an answer and nobody else anything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from runtime.broker.attachments import REPLIES_WAITING_MAX, Attachment, Attachments, Peer
+from runtime.broker.endpoints import Endpoints
+from runtime.broker.faults import Faults, UnknownFault
+from runtime.broker.host import Host
+from runtime.broker.hosted import guests_edge
+from runtime.broker.publishing import RETRY_BUSY_MS, PublishOutcome
+from runtime.broker.status import failures_of
+from runtime.broker.traffic import Traffic
+from runtime.plan import Plan
+from runtime.protocol.messages import Message, Upstream
+from runtime.security.policy import Action, Policy
+from runtime.wire.control import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Confirmed,
+    ControlRecord,
+    CoverageOf,
+    Coverages,
+    Deploy,
+    Describe,
+    Described,
+    Detach,
+    Done,
+    Fault,
+    Hello,
+    Publish,
+    PublishRefused,
+    Refused,
+    Status,
+    StatusReply,
+    Stop,
+    Unattached,
+    Welcome,
+    encode_control,
+)
+from runtime.wire.errors import WireError, WireVersion
+from runtime.wire.frames import decode_frames
+from runtime.wire.framing import Buffer
+
+log = logging.getLogger("smile.broker")
+
+NAME_MARK = "/"
+"""Between the name of a peer that proved it and the producer that it names: nobody uses up another one's numbers."""
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """What a deployment makes of one broker. Without one it only waits: everything is empty."""
+
+    deployment: Mapping[str, Any] | None = None
+    digest: str = ""
+    plan: Plan | None = None
+    homes: Mapping[str, str] | None = None  # component -> broker
+    addresses: Mapping[str, str] | None = None  # broker -> address
+    digests: Mapping[str, str] | None = None  # component -> digest
+    shown_as: Mapping[str, tuple[str, ...]] | None = None  # component -> views, streams, tables that it is
+    tables: frozenset[str] = frozenset()  # filled by brokers themselves: nobody publishes there
+
+    def names_of(self, component: str) -> tuple[str, ...]:
+        return (self.shown_as or {}).get(component, ())
+
+    def here(self, broker: str) -> list[str]:
+        if self.plan is None:
+            return []
+        return [one.name for one in self.plan.components if (self.homes or {}).get(one.name) == broker]
+
+
+class Operations(Protocol):
+    """What the broker process itself does."""
+
+    def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
+        """Check and keep it, to be run next; (code, reason) if it is refused."""
+
+    def stop(self) -> None: ...
+
+    def status(self) -> dict[str, Any]: ...
+
+
+class Requests:
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        data_address: str,
+        endpoints: Endpoints,
+        attachments: Attachments,
+        hosting: Hosting,
+        policy: Policy,
+        operations: Operations,
+        faults: Faults | None,
+        steady_us: Callable[[], int],
+    ) -> None:
+        self.counters: Counter[str] = Counter()
+        self.rows_in = 0
+        self.host: Host
+        self.traffic: Traffic
+        self._name, self._incarnation, self._data_address = name, incarnation, data_address
+        self._endpoints = endpoints
+        self._attachments = attachments
+        self._hosting = hosting
+        self._policy = policy
+        self._operations = operations
+        self._faults = faults
+        self._steady_us = steady_us
+        self._receivers = (
+            {}
+            if hosting.plan is None
+            else {edge.name: (edge.sender, one.name) for one in hosting.plan.components for edge in one.in_edges}
+        )
+
+    def take(self, identity: bytes, user: str, frames: Sequence[Buffer], size: int) -> None:
+        """One request or message; answers what has to be answered at once."""
+        try:
+            found = decode_frames(frames)
+        except WireError as error:
+            self.counters[f"refused.{error.code}"] += 1
+            if isinstance(error, WireVersion):
+                self._reply(identity, Refused(0, error.code, str(error)))
+            return
+        peer = self._attachments.peers.get(identity)
+        if peer is not None and peer.user == user:
+            peer.heard_us = self._steady_us()
+        elif not isinstance(found, Hello):
+            peer = self._attachments.meet(identity, user, "", "client", 0, self._steady_us())
+        if peer is None:
+            if isinstance(found, Hello):
+                self._hello(identity, user, found)
+            else:
+                self.counters["refused.too_many_peers"] += 1
+            return
+        peer.messages_in += 1
+        peer.bytes_in += size
+        if isinstance(found, tuple):
+            self._message(peer, *found, size)
+        elif isinstance(found, Publish):
+            self._publish(peer, found)
+        elif isinstance(found, Hello):
+            self._hello(identity, user, found)
+        else:
+            self._record(peer, found)
+
+    def _reply(self, identity: bytes, record: ControlRecord) -> None:
+        self._endpoints.answer(identity, encode_control(record))
+
+    def _hello(self, identity: bytes, user: str, hello: Hello) -> None:
+        refusal = self._policy.may(user, Action.PEER) if hello.kind == "broker" else None
+        if refusal is not None:
+            self._reply(identity, Refused(hello.request, refusal.code, refusal.reason))
+            return
+        known = self._attachments.peers.get(identity)
+        if known is not None and (known.incarnation != hello.incarnation or known.user != user):
+            self.forget_peer(identity)
+        peer = self._attachments.meet(identity, user, hello.name, hello.kind, hello.incarnation, self._steady_us())
+        if peer is None:
+            self._reply(identity, Refused(hello.request, "too-many-peers", "this broker has as many as it can serve"))
+            return
+        self._reply(
+            identity,
+            Welcome(hello.request, self._name, self._incarnation, self._data_address, self._hosting.digest),
+        )
+
+    # Messages of the protocol
+
+    def _message(self, peer: Peer, edge: str, message: Message, size: int) -> None:
+        attachment = peer.attachments.get(edge)
+        if attachment is None:
+            self.counters["not_attached"] += 1
+            self._reply(peer.identity, Unattached(edge))
+            return
+        if not isinstance(message, Upstream):
+            self.counters["refused.direction"] += 1
+            return
+        count = self.traffic.count(edge)
+        count.messages_in += 1
+        count.bytes_in += size
+        self.host.arrived(attachment.component, edge, message, peer.identity)
+
+    # Publishing
+
+    def _publish(self, peer: Peer, publish: Publish) -> None:
+        code, reason, retry_ms = "", "", 0
+        refusal = self._policy.may(peer.user, Action.PUBLISH, publish.stream)
+        if refusal is not None:
+            code, reason = "not-allowed", refusal.reason
+        elif publish.stream not in self.host.hosted or publish.stream in self._hosting.tables:
+            code, reason = "unknown-stream", f"no stream `{publish.stream}` on broker `{self._name}`"
+        elif peer.publishes_waiting >= REPLIES_WAITING_MAX:
+            code, reason, retry_ms = "busy", "too many publishes of this client wait for their answer", RETRY_BUSY_MS
+        if code:
+            self.counters[f"publish_refused.{code}"] += 1
+            refused = PublishRefused(publish.producer, publish.sequence, code, reason, False, retry_ms)
+            self._reply(peer.identity, refused)
+            return
+        peer.publishes_waiting += 1
+        self.rows_in += len(publish.columns[0]) if publish.columns else 1
+        producer = f"{peer.user}{NAME_MARK}{publish.producer}" if peer.user else publish.producer
+        self.host.publish(
+            publish.stream,
+            producer,
+            publish.sequence,
+            publish.columns,
+            previous=publish.previous,
+            source=peer.identity,
+        )
+
+    def published(self, outcome: PublishOutcome, source: bytes | None) -> None:
+        """What became of a publish, for whoever sent it last."""
+        if source is None:
+            return
+        peer = self._attachments.peers.get(source)
+        producer = outcome.producer
+        if peer is not None:
+            peer.publishes_waiting = max(0, peer.publishes_waiting - 1)
+            producer = producer.removeprefix(f"{peer.user}{NAME_MARK}") if peer.user else producer
+        record: Acknowledged | PublishRefused
+        if not outcome.code:
+            ticks = outcome.ticks if isinstance(outcome.ticks, range) else tuple(outcome.ticks)
+            record = Acknowledged(producer, outcome.sequence, ticks, outcome.repeated)
+        else:
+            record = PublishRefused(
+                producer,
+                outcome.sequence,
+                outcome.code,
+                outcome.reason,
+                outcome.uncertain,
+                0 if outcome.retry_after_ms is None else max(1, outcome.retry_after_ms),
+            )
+        if self._faults is not None and self._faults.is_active:
+            self._faults.pass_on(lambda: self._reply(source, record))
+        else:
+            self._reply(source, record)
+
+    # Requests
+
+    def _record(self, peer: Peer, record: ControlRecord) -> None:
+        answer: ControlRecord | None
+        match record:
+            case Attach():
+                answer = self._attach(peer, record)
+            case Detach(edge):
+                self._detached(self._attachments.detach(peer, edge))
+                answer = None
+            case Describe(request):
+                answer = Refused(request, "no-deployment", "nothing has been deployed to this broker yet")
+                if self._hosting.deployment is not None:
+                    answer = Described(request, self._hosting.deployment)
+            case CoverageOf(request, components):
+                coverages = self.host.coverages(components)
+                answer = Coverages(request, coverages, failures_of(self.host.hosted, components))
+            case Status(request):
+                answer = StatusReply(request, self._operations.status())
+            case Deploy() | Fault() | Stop():
+                answer = self._operate(peer, record)
+            case _:
+                self.counters["refused.direction"] += 1
+                answer = None
+        if answer is not None:
+            try:
+                self._reply(peer.identity, answer)
+            except WireError as error:
+                request = getattr(record, "request", 0)
+                self._reply(peer.identity, Refused(request, error.code, str(error)))
+
+    def _operate(self, peer: Peer, record: Deploy | Fault | Stop) -> ControlRecord:
+        if isinstance(record, Deploy):
+            refused = self._operations.deploy(record.deployment, peer.user)
+            return Done(record.request) if refused is None else Refused(record.request, *refused)
+        refusal = self._policy.may(peer.user, Action.OPERATE)
+        if refusal is not None:
+            return Refused(record.request, refusal.code, refusal.reason)
+        if isinstance(record, Stop):
+            self._operations.stop()
+            return Done(record.request)
+        if self._faults is None:
+            return Refused(record.request, "no-faults", "this broker was not started with --allow-faults")
+        try:
+            self._faults.ask(record.kind, record.arguments)
+        except UnknownFault as error:
+            return Refused(record.request, "unknown-fault", str(error))
+        return Done(record.request)
+
+    # Attaching
+
+    def _attach(self, peer: Peer, attach: Attach) -> ControlRecord | None:
+        refused = self._reason_to_refuse(peer, attach)
+        if refused is not None:
+            return Refused(attach.request, *refused)
+        made = self._attachments.attach(peer, attach.edge, attach.component, attach.kind)
+        if made is None:
+            return Refused(attach.request, "too-many-attachments", "this client has as many as it may have")
+        if attach.kind == "guest":
+            self.host.attach_guests(attach.component)
+        self._reply(
+            peer.identity,
+            Attached(attach.request, attach.edge, made.topic, self.host.hosted[attach.component].component.epoch),
+        )
+        return Confirmed(attach.edge, made.topic) if made.is_subscribed else None
+
+    def _reason_to_refuse(self, peer: Peer, attach: Attach) -> tuple[str, str] | None:
+        component = attach.component
+        if component not in self.host.hosted:
+            return "unknown-component", f"broker `{self._name}` does not host `{component}`"
+        if attach.digest != (self._hosting.digests or {}).get(component, ""):
+            return "other-deployment", f"`{component}` is another one here: the deployment has changed"
+        if attach.kind == "plan":
+            refusal = self._policy.may(peer.user, Action.PEER)
+            if refusal is None and self._receivers.get(attach.edge, ("",))[0] != component:
+                return "unknown-edge", f"`{attach.edge}` is no edge of `{component}`"
+            return None if refusal is None else (refusal.code, refusal.reason)
+        if attach.kind != "guest" or attach.edge != guests_edge(component):
+            return "unknown-edge", f"guests of `{component}` attach to `{guests_edge(component)}`"
+        return self._may_read(peer, component)
+
+    def _may_read(self, peer: Peer, component: str) -> tuple[str, str] | None:
+        assert self._hosting.plan is not None
+        streams = tuple(dict.fromkeys(self._hosting.plan.lineages[component]))
+        last: tuple[str, str] | None = ("unknown-view", f"`{component}` is not a view")
+        for name in self._hosting.names_of(component) or (component,):
+            refusal = self._policy.may(peer.user, Action.SUBSCRIBE, name, streams)
+            if refusal is None:
+                return None
+            last = (refusal.code, refusal.reason)
+        return last
+
+    def may_subscribe(self, topic: bytes) -> bool:
+        """Was this topic handed out? The subscription is noted."""
+        if self._attachments.subscribed(topic) is None:
+            self.counters["refused.topic"] += 1
+            return False
+        return True
+
+    def confirm(self, topic: bytes) -> None:
+        """The subscription is in force: say so to the one who made it."""
+        attachment = self._attachments.subscribed(topic)
+        if attachment is not None:
+            self._reply(attachment.peer, Confirmed(attachment.edge, attachment.topic))
+
+    def forget_peer(self, identity: bytes) -> None:
+        for attachment in self._attachments.forget(identity):
+            self._detached(attachment)
+
+    def _detached(self, attachment: Attachment | None) -> None:
+        """The last guest takes the edge with it. Edges of the plan stay: their receiver will be back."""
+        if attachment is None or attachment.kind != "guest" or self._attachments.attached(attachment.edge):
+            return
+        if attachment.component in self.host.hosted:
+            self.host.detach_guests(attachment.component)

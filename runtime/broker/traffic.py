@@ -1,0 +1,141 @@
+"""What a broker's components send to other processes: the host's link, with counters by edge.
+
+Answers go to whoever asked, by ROUTER; knowledge to all subscribers of the edge, by XPUB; questions and what else goes
+up to the broker that has the sender, by its uplink. Messages without rows that
+follow each other in one round become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from runtime.broker.attachments import Attachments
+from runtime.broker.endpoints import Endpoints
+from runtime.broker.faults import Faults
+from runtime.protocol.messages import Events, Knowledge, Message, Upstream
+from runtime.wire.errors import WireError
+from runtime.wire.messages import encode_message
+
+
+@dataclass(slots=True)
+class EdgeCount:
+    messages_out: int = 0
+    bytes_out: int = 0
+    messages_in: int = 0
+    bytes_in: int = 0
+    dropped: int = 0
+
+
+SendUp = Callable[[str, Message], int | None]
+"""To the broker that has the sender of this edge; the bytes, or None if it was dropped."""
+
+
+class Traffic:
+    """Implements `Link`. `flush` ends a round."""
+
+    def __init__(self, endpoints: Endpoints, attachments: Attachments, send_up: SendUp, faults: Faults | None) -> None:
+        self.edges: dict[str, EdgeCount] = {}
+        self._endpoints = endpoints
+        self._attachments = attachments
+        self._send_up = send_up
+        self._faults = faults
+        self._held: dict[str, Knowledge | Events] = {}  # nothing but coverage, and perhaps soon superseded
+
+    def count(self, edge: str) -> EdgeCount:
+        found = self.edges.get(edge)
+        if found is None:
+            found = self.edges[edge] = EdgeCount()
+        return found
+
+    def send(self, component: str, edge: str, message: Message, to: bytes | None) -> None:
+        if isinstance(message, Upstream):
+            self._up(edge, message)
+        elif to is not None:
+            self._answer(edge, message, to)
+        else:
+            self._tell(edge, message)
+
+    def _up(self, edge: str, message: Message) -> None:
+        def go() -> None:
+            count = self.count(edge)
+            size = self._send_up(edge, message)
+            if size is None:
+                count.dropped += 1
+            else:
+                count.messages_out += 1
+                count.bytes_out += size
+
+        self._pass_on(go)
+
+    def _answer(self, edge: str, message: Message, to: bytes) -> None:
+        frames = self._encoded(edge, message)
+        if frames is not None:
+            self._pass_on(lambda: self._note(edge, frames, self._endpoints.answer(to, frames)))
+
+    def _tell(self, edge: str, message: Message) -> None:
+        if self._attachments.topic_to_tell(edge) is None:
+            self._held.pop(edge, None)
+            return
+        held = self._held.pop(edge, None)
+        if held is not None:
+            joined = _joined(held, message)
+            if joined is None:
+                self._put(edge, held)
+            else:
+                message = joined
+        if isinstance(message, Knowledge | Events) and not len(message.rows):
+            self._held[edge] = message
+        else:
+            self._put(edge, message)
+
+    def flush(self) -> None:
+        held, self._held = self._held, {}
+        for edge, message in held.items():
+            self._put(edge, message)
+
+    def _put(self, edge: str, message: Message) -> None:
+        topic = self._attachments.topic_to_tell(edge)
+        frames = None if topic is None else self._encoded(edge, message)
+        if topic is None or frames is None:
+            return
+
+        def go() -> None:
+            self._endpoints.tell(topic, frames)
+            self._note(edge, frames, True)
+
+        self._pass_on(go)
+
+    def _encoded(self, edge: str, message: Message) -> list[bytes] | None:
+        try:
+            return encode_message(edge, message)
+        except WireError:  # larger than any peer would take: the view must be cut into smaller messages
+            self.count(edge).dropped += 1
+            return None
+
+    def _note(self, edge: str, frames: list[bytes], sent: bool) -> None:
+        count = self.count(edge)
+        if sent:
+            count.messages_out += 1
+            count.bytes_out += sum(map(len, frames))
+        else:
+            count.dropped += 1
+
+    def _pass_on(self, send: Callable[[], None]) -> None:
+        if self._faults is not None and self._faults.is_active:
+            self._faults.pass_on(send)
+        else:
+            send()
+
+
+def _joined(held: Knowledge | Events, message: Message) -> Message | None:
+    """One message that says what both say, if the second continues the first."""
+    if isinstance(held, Events) and isinstance(message, Events):
+        cover = held.cover.copy()
+        cover.update(message.cover)
+        return Events(cover, message.rows)
+    if isinstance(held, Knowledge) and isinstance(message, Knowledge):
+        same = (held.epoch, held.filtered_for) == (message.epoch, message.filtered_for)
+        if same and held.to_step == message.from_step and held.floor <= message.floor:
+            return replace(message, from_step=held.from_step)
+    return None

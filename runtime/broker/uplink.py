@@ -1,0 +1,338 @@
+"""The receiving end of a connection to one broker: says hello, attaches, subscribes, and keeps all that up.
+
+Brokers have one for each broker they receive from, clients one for each broker they talk to. It survives restarts of
+the other side: a new incarnation is noticed, everything is attached again, and whoever listens is told. The caller
+polls the sockets and calls `tick`; nothing here blocks or waits.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import zmq
+
+from runtime.broker.endpoints import ANSWERS_HWM, INPUT_HWM, TOPIC_BYTES, Context, Socket, common_options
+from runtime.protocol.messages import Message
+from runtime.security.endpoints import secure_client, split_address
+from runtime.security.keys import Keys
+from runtime.wire.control import (
+    Attach,
+    Attached,
+    Confirmed,
+    ControlRecord,
+    Detach,
+    Hello,
+    Refused,
+    Unattached,
+    Welcome,
+    encode_control,
+)
+from runtime.wire.errors import WireError
+from runtime.wire.frames import decode_frames
+from runtime.wire.messages import encode_message
+
+HELLO_US = 100_000
+"""How often a broker is greeted that has not answered."""
+
+KEEP_ALIVE_US = 1_000_000
+LOST_AFTER_US = 4_000_000
+"""A broker that has not answered for so long counts as lost; it is greeted until it answers."""
+
+ATTACH_AGAIN_US = 500_000
+"""An attachment that was not answered, or not confirmed, is asked for again."""
+
+REFUSED_AGAIN_US = 2_000_000
+"""... and one that was refused: the other broker may not have the new deployment yet."""
+
+KNOWLEDGE_RECEIVE_HWM = 10_000
+"""Messages that may wait in a receiver that reads them; they are small when they are many."""
+
+MESSAGES_PER_TURN = 200
+
+
+def _event_of(frames: list[bytes]) -> int:
+    """What a monitor says has happened: the first frame begins with it, two bytes in the machine's order."""
+    return int.from_bytes(frames[0][:2], sys.byteorder)
+
+
+class Stage(Enum):
+    WANTED = "wanted"
+    ATTACHED = "attached"
+    CONFIRMED = "confirmed"
+
+
+class Listener(Protocol):
+    """Who owns the uplink. All calls come from inside `tick`, `read_control` and `read_data`."""
+
+    def arrived(self, uplink: Uplink, edge: str, message: Message, size: int) -> None: ...
+
+    def confirmed(self, uplink: Uplink, edge: str) -> None:
+        """From now on nothing is missed on this edge: ask what was missed before."""
+
+    def attach_refused(self, uplink: Uplink, edge: str, code: str, reason: str) -> None: ...
+
+    def replied(self, uplink: Uplink, record: ControlRecord) -> None:
+        """Whatever else the broker says."""
+
+    def welcomed(self, uplink: Uplink, is_new: bool) -> None:
+        """The broker answers; `is_new`: another incarnation than before."""
+
+
+@dataclass(slots=True)
+class WantedEdge:
+    component: str
+    kind: str
+    digest: str
+    stage: Stage = Stage.WANTED
+    topic: bytes = b""
+    request: int = 0
+    due_us: int = 0
+
+
+class Uplink:
+    """`welcome` is the broker's last answer, None while it is lost."""
+
+    def __init__(
+        self,
+        context: Context,
+        address: str,
+        *,
+        name: str,
+        kind: str,
+        incarnation: int,
+        keys: Keys | None,
+        steady_us: Callable[[], int],
+        listener: Listener,
+    ) -> None:
+        self.address = address
+        self.welcome: Welcome | None = None
+        self.counters: Counter[str] = Counter()
+        self.edges: dict[str, WantedEdge] = {}
+        self._name, self._kind, self._incarnation = name, kind, incarnation
+        self._steady_us = steady_us
+        self._listener = listener
+        self._keys = keys
+        self._endpoint, self._server = split_address(address)
+        self._data_endpoint = ""
+        self._known_incarnation: int | None = None
+        self._heard_us = 0
+        self._hello_due_us = 0
+        self._request = 0
+        self.dealer: Socket = context.socket(zmq.DEALER)
+        self.subscriber: Socket = context.socket(zmq.XSUB)
+        common_options(self.dealer, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
+        common_options(self.subscriber, send_hwm=INPUT_HWM, receive_hwm=KNOWLEDGE_RECEIVE_HWM)
+        self.dealer.setsockopt(zmq.ROUTING_ID, b"\1" + secrets.token_bytes(16))
+        self.dealer.setsockopt(zmq.IMMEDIATE, 1)  # nothing is kept for a broker that is not there: it may be another
+        if keys is not None and self._server is not None:
+            secure_client(self.dealer, keys, self._server)
+            secure_client(self.subscriber, keys, self._server)
+        self.monitor: Socket = self.dealer.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self.dealer.connect(self._endpoint)
+
+    @property
+    def sockets(self) -> tuple[Socket, Socket, Socket]:
+        """Poll these for input; `read_control`, `read_data` and `read_monitor` read them."""
+        return self.dealer, self.subscriber, self.monitor
+
+    @property
+    def is_connected(self) -> bool:
+        return self.welcome is not None
+
+    def next_request(self) -> int:
+        self._request += 1
+        return self._request
+
+    # Edges
+
+    def attach(self, edge: str, component: str, kind: str, digest: str) -> None:
+        """Keep this attachment up from now on."""
+        self.edges[edge] = WantedEdge(component, kind, digest)
+        self.tick()
+
+    def detach(self, edge: str) -> None:
+        gone = self.edges.pop(edge, None)
+        if gone is None:
+            return
+        if gone.topic:
+            self._subscribe(gone.topic, is_new=False)
+        self.send_record(Detach(edge))
+
+    def is_confirmed(self, edge: str) -> bool:
+        found = self.edges.get(edge)
+        return found is not None and found.stage is Stage.CONFIRMED
+
+    # Sending
+
+    def send_record(self, record: ControlRecord) -> bool:
+        return self._send(encode_control(record)) is not None
+
+    def send_message(self, edge: str, message: Message) -> int | None:
+        """Bytes sent, None if there is nobody to send to: then the protocol says it again later."""
+        if not self.is_confirmed(edge):
+            return None
+        return self._send(encode_message(edge, message))
+
+    def _send(self, frames: list[bytes]) -> int | None:
+        try:
+            self.dealer.send_multipart(frames, zmq.DONTWAIT, copy=len(frames) == 1)
+        except zmq.Again:
+            self.counters["dropped"] += 1
+            return None
+        return sum(map(len, frames))
+
+    # Time
+
+    def tick(self) -> int:
+        """What is due; microseconds until something is due again."""
+        now_us = self._steady_us()
+        if self.welcome is not None and now_us - self._heard_us > LOST_AFTER_US:
+            self._lost()
+        if now_us >= self._hello_due_us:
+            self.send_record(Hello(self.next_request(), self._name, self._kind, self._incarnation))
+            self._hello_due_us = now_us + (HELLO_US if self.welcome is None else KEEP_ALIVE_US)
+        due_us = self._hello_due_us
+        if self.welcome is not None:
+            for edge, wanted in self.edges.items():
+                if wanted.stage is Stage.CONFIRMED:
+                    continue
+                if now_us >= wanted.due_us:
+                    wanted.request = self.next_request()
+                    wanted.due_us = now_us + ATTACH_AGAIN_US
+                    self.send_record(Attach(wanted.request, edge, wanted.component, wanted.kind, wanted.digest))
+                due_us = min(due_us, wanted.due_us)
+        return max(0, due_us - now_us)
+
+    def _lost(self) -> None:
+        self.welcome = None
+        self.counters["lost"] += 1
+        self._hello_due_us = self._steady_us()
+
+    # Reading
+
+    def read_monitor(self) -> None:
+        for _ in range(MESSAGES_PER_TURN):
+            try:
+                event = _event_of(self.monitor.recv_multipart(zmq.DONTWAIT))
+            except zmq.Again:
+                return
+            if event == zmq.EVENT_DISCONNECTED:
+                self._lost()
+            else:
+                self._hello_due_us = self._steady_us()
+                self.tick()
+
+    def read_control(self) -> None:
+        for _ in range(MESSAGES_PER_TURN):
+            try:
+                frames = self.dealer.recv_multipart(zmq.DONTWAIT, copy=False)
+            except zmq.Again:
+                return
+            self._decode([frame.buffer for frame in frames])
+
+    def read_data(self) -> None:
+        for _ in range(MESSAGES_PER_TURN):
+            try:
+                frames = self.subscriber.recv_multipart(zmq.DONTWAIT, copy=False)
+            except zmq.Again:
+                return
+            if len(frames) < 2 or len(frames[0]) != TOPIC_BYTES:
+                self.counters["refused.topic"] += 1
+                continue
+            self._decode([frame.buffer for frame in frames[1:]])
+
+    def _decode(self, frames: list[memoryview]) -> None:
+        try:
+            found = decode_frames(frames)
+        except WireError as error:
+            self.counters[f"refused.{error.code}"] += 1
+            return
+        if isinstance(found, tuple):
+            edge, message = found
+            if edge not in self.edges:
+                self.counters["not_attached"] += 1  # under way when we left
+                return
+            self._listener.arrived(self, edge, message, sum(frame.nbytes for frame in frames))
+            return
+        self._record(found)
+
+    def _record(self, record: ControlRecord) -> None:
+        match record:
+            case Welcome():
+                self._welcomed(record)
+            case Attached(request, edge, topic, _):
+                wanted = self.edges.get(edge)
+                if wanted is not None and wanted.request == request:
+                    self._attached(wanted, topic)
+            case Confirmed(edge, topic):
+                wanted = self.edges.get(edge)
+                if wanted is not None and wanted.topic == topic:
+                    wanted.stage = Stage.CONFIRMED
+                    self._listener.confirmed(self, edge)
+            case Unattached(edge):
+                self._unattached(edge)
+            case Refused(request, code, reason):
+                for edge, wanted in self.edges.items():
+                    if wanted.request == request:
+                        wanted.due_us = self._steady_us() + REFUSED_AGAIN_US
+                        self._listener.attach_refused(self, edge, code, reason)
+                        return
+                self._listener.replied(self, record)
+            case _:
+                self._listener.replied(self, record)
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        is_new = welcome.incarnation != self._known_incarnation
+        was_lost = self.welcome is None
+        self.welcome = welcome
+        self._heard_us = self._steady_us()
+        if is_new:
+            self._known_incarnation = welcome.incarnation
+            self._connect_data(welcome.data_address)
+            for edge in self.edges:
+                self._unattached(edge)
+        if is_new or was_lost:
+            self._hello_due_us = self._heard_us + KEEP_ALIVE_US
+            self._listener.welcomed(self, is_new)
+            self.tick()
+
+    def _connect_data(self, address: str) -> None:
+        endpoint, _ = split_address(address)
+        if endpoint == self._data_endpoint:
+            return
+        if self._data_endpoint:
+            self.subscriber.disconnect(self._data_endpoint)
+        self._data_endpoint = endpoint
+        self.subscriber.connect(endpoint)
+
+    def _attached(self, wanted: WantedEdge, topic: bytes) -> None:
+        if wanted.topic != topic:
+            if wanted.topic:
+                self._subscribe(wanted.topic, is_new=False)
+            wanted.topic = topic
+            self._subscribe(topic, is_new=True)
+        if wanted.stage is Stage.WANTED:
+            wanted.stage = Stage.ATTACHED
+
+    def _unattached(self, edge: str) -> None:
+        wanted = self.edges.get(edge)
+        if wanted is not None:
+            wanted.stage, wanted.due_us = Stage.WANTED, 0
+
+    def _subscribe(self, topic: bytes, *, is_new: bool) -> None:
+        try:
+            self.subscriber.send(bytes([is_new]) + topic, zmq.DONTWAIT)
+        except zmq.Again:
+            self.counters["dropped"] += 1
+
+    def close(self) -> None:
+        self.dealer.disable_monitor()
+        self.monitor.close(0)
+        self.dealer.close(0)
+        self.subscriber.close(0)

@@ -1,0 +1,53 @@
+"""Digests of components: what a component computes, from what, over which data.
+
+Two components with the same digest have the same state for the same events. Checkpoints, attachments and resume tokens
+are only good for the digest they were made with: a changed view starts from the log, an unchanged one goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+
+from compiler.plan.build import ProgramPlan
+from compiler.plan.show import component_data
+from runtime.plan import Component
+from smile.deploy.bundles import components_of
+from smile.deploy.deployment import TABLES_FOLDER, Deployment
+from smile.program import Program
+
+
+def component_digests(deployment: Deployment, program: Program) -> dict[str, str]:
+    """Of all hosted components. Each includes those of what it reads."""
+    found: dict[str, str] = {}
+    for name, component in components_of(deployment, program).items():
+        said = {
+            "version": version("smile-mpl"),
+            "data": deployment.identity,
+            "plan": component_data(component),
+            "code": _code(program.plan, name),
+            "rows": _rows(deployment, component),
+            "reads": [found[edge.sender] for edge in component.in_edges],
+        }
+        text = json.dumps(said, sort_keys=True, ensure_ascii=True, default=repr)
+        found[name] = hashlib.sha256(text.encode()).hexdigest()
+    return found
+
+
+def _code(plan: ProgramPlan, name: str) -> object:
+    """What its generated functions say, wherever in the program's text they come from."""
+    part = plan.parts.get(name)
+    if part is None:
+        return None
+    module = part.module
+    functions = [[one.name, one.parameters, one.lines, one.result] for one in module.functions]
+    constants = module.constants
+    called = [[name, [str(one) for one in arguments], str(result)] for name, arguments, result in constants.functions]
+    return [functions, [repr(value) for value in constants.values], called, [str(one) for one in constants.python]]
+
+
+def _rows(deployment: Deployment, component: Component) -> list[str]:
+    """A table with other rows is another table, and so is one on another broker: there its rows get other ticks."""
+    content = deployment.files.get(f"{TABLES_FOLDER}{component.name}.csv") if component.is_stream else None
+    return [] if content is None else [hashlib.sha256(content).hexdigest(), deployment.placement[component.name]]
