@@ -121,8 +121,9 @@ def _write_new(path: Path, text: str, mode: int) -> None:
         os.fsync(handle)
 
 
-def read_keys(path: Path) -> Keys:
+def read_keys(path: str | os.PathLike[str]) -> Keys:
     """The secret file of a name; refuses one that others than its owner can read or change."""
+    path = Path(path)
     text = _read(path, is_secret=True)
     words = [line for line in text.splitlines() if not line.startswith("#")]
     parts = words[0].split(" ") if len(words) == 1 else []
@@ -138,9 +139,9 @@ def read_keys(path: Path) -> Keys:
     return Keys(check_name(parts[1]), PublicKey(curve_public, signing_public), curve_secret, signing_secret)
 
 
-def read_public(path: Path) -> tuple[str, PublicKey]:
+def read_public(path: str | os.PathLike[str]) -> tuple[str, PublicKey]:
     """Name and key from a `.public` file."""
-    parts = _read(path, is_secret=False).split()
+    parts = _read(Path(path), is_secret=False).split()
     if len(parts) != 2:
         raise BadKey(f"{path} holds no public key", "`smile keys show` prints one")
     return check_name(parts[0]), PublicKey.parse(parts[1])
