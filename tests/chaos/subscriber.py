@@ -84,7 +84,7 @@ def follow(system: Any, wanted: Wanted, folder: Path) -> None:
         batch = subscription.wait(0.2)
         if batch is not None:
             record.batch(batch)
-        if tokens is not None and time.monotonic() >= next_token:
+        if batch is not None and tokens is not None and time.monotonic() >= next_token:
             tokens.keep(subscription.token(), record)
             next_token = time.monotonic() + TOKEN_EVERY_S
     record.close()
