@@ -7,7 +7,8 @@
         system.publish("Sellers", {"item_id": 1, "price": "12.50", "qty": 550})
         system.rows("Available")
 
-`smile.connect(address)` gives a system of the same methods that runs in brokers; `smile.aio` has the same for asyncio. The command line is in `smile/cli/`; nothing imports it.
+`smile.connect(address)` gives a system of the same methods that runs in brokers; `smile.aio` has both for asyncio. The
+command line is in `smile/cli/`; nothing imports it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ needs it: the gateway may start before anything is deployed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from os import PathLike
@@ -47,6 +48,8 @@ from smile.gateway.publishing import KeyReused, Posting, TooManyRows
 from smile.gateway.rights import HttpUser, HttpUsers, NoToken
 
 CONNECT_SECONDS = 5.0
+"""For everything that a request waits for."""
+
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
 
@@ -66,6 +69,9 @@ STATUS_OF = (
     (SmileError, 400),
 )
 """The first that fits an error."""
+
+
+log = logging.getLogger("smile.gateway")
 
 
 class Refused(SmileError):
@@ -288,6 +294,12 @@ async def refused(_: Request, error: Exception) -> Response:
     return answer_to(error)
 
 
+async def broken(request: Request, error: Exception) -> Response:
+    """Our own mistake: the log has it, the caller learns no more than that."""
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return _json({"error": "the gateway failed; its log says why"}, 500)
+
+
 def answer_to(error: Exception) -> Response:
     status = status_of(error)
     told: dict[str, Any] = {"error": str(error)}
@@ -317,7 +329,11 @@ def make_app(address: str, *, keys: str | PathLike[str] | None, users: HttpUsers
             await app.state.site.close()
 
     hosts = ["localhost", "127.0.0.1", "[::1]", "*.localhost"] if is_local else ["*"]
-    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {SmileError: refused, BadBody: refused}
+    handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
+        SmileError: refused,
+        BadBody: refused,
+        Exception: broken,
+    }
     return Starlette(
         routes=[
             Route("/", page),

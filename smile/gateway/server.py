@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import socket
 import threading
 from os import PathLike
@@ -26,8 +25,6 @@ START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 5.0
 WEBSOCKET_BYTES_MAX = 65_536
 """Of a message from a reader, which has nothing to say."""
-
-log = logging.getLogger("smile.gateway")
 
 
 class GatewayFailed(SmileError):
@@ -92,6 +89,7 @@ def start_gateway(
     config = uvicorn.Config(
         app,
         log_config=None,
+        log_level="critical",  # it reports refused WebSockets as errors; what is broken is logged by the application
         access_log=False,
         lifespan="on",
         server_header=False,

@@ -27,7 +27,10 @@ from smile.gate import publish_error
 from smile.streams import Columns, StreamInput
 
 GATHER_ROWS = 4_096
-"""A message of several calls has at most so many rows; a call of so many is sent by itself, without waiting."""
+"""A message of several calls has at most so many rows."""
+
+LARGE_ROWS = 512
+"""A call of so many rows is a message of its own and waits for no acknowledgement but that of a gathered message."""
 
 WINDOW = 16
 """Messages of one stream that may be under way at once."""
@@ -55,7 +58,12 @@ class _Call:
     single: bool
     future: Future[Any] = field(default_factory=Future)
     once: Once | None = None
-    alone: bool = False  # not together with others: it has a name, or was refused with others; is it the one?
+    was_refused: bool = False  # together with others: is it the one?
+
+    @property
+    def is_alone(self) -> bool:
+        """Must it be a message of its own?"""
+        return self.was_refused or self.once is not None or self.rows >= LARGE_ROWS
 
 
 class Lane:
@@ -78,7 +86,7 @@ class Lane:
 
     def submit(self, columns: Columns, rows: int, *, single: bool, once: Once | None = None) -> Future[Any]:
         """Waits only while too many rows are pending; TimedOut if there is no room in time."""
-        call = _Call(columns, rows, single, once=once, alone=once is not None)
+        call = _Call(columns, rows, single, once=once)
         with self._changed:
             self._await_room(rows)
             self._pending.append(call)
@@ -102,7 +110,7 @@ class Lane:
     def _pump(self) -> None:
         """Send what may be sent now."""
         while self._pending and self._under_way < WINDOW and not self._is_gathered_under_way:
-            is_worth_it = self._pending_rows >= GATHER_ROWS or self._pending[0].alone
+            is_worth_it = self._pending_rows >= GATHER_ROWS or self._pending[0].is_alone
             if self._under_way and not is_worth_it:
                 return  # gather
             calls = self._next_message()
@@ -114,7 +122,7 @@ class Lane:
         rows = 0
         while self._pending:
             call = self._pending[0]
-            if calls and (call.alone or calls[0].alone or rows + call.rows > GATHER_ROWS):
+            if calls and (call.is_alone or calls[0].is_alone or rows + call.rows > GATHER_ROWS):
                 break
             self._pending.popleft()
             self._pending_rows -= call.rows
@@ -146,7 +154,7 @@ class Lane:
                 self.last_tick = max(self.last_tick, sent.result()[-1])
             elif len(calls) > 1 and isinstance(error, PublishRefused) and not error.uncertain:
                 for call in reversed(calls):
-                    call.alone = True
+                    call.was_refused = True
                     self._pending.appendleft(call)
                     self._pending_rows += call.rows
                 calls = []
