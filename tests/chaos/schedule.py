@@ -22,7 +22,7 @@ class Decision:
 
     kill: -9 to a broker. cut: reset a share of a link's connections. stall: a link passes nothing and stays open. part:
     a link refuses connections. hurt: a link loses, repeats, delays and reorders more messages. pause: SIGSTOP to a
-    broker. leave: -9 to the subscriber that resumes. abandon: -9 to a publisher, whose open publishes are then uncertain.
+    broker. leave: -9 to the subscriber that resumes. abandon: -9 to a publisher; its open publishes are uncertain.
     """
 
     at: float
