@@ -43,7 +43,8 @@ Socket = zmq.Socket[bytes]
 Context = zmq.Context[Socket]
 
 
-def common_options(socket: Socket, *, send_hwm: int, receive_hwm: int) -> None:
+def common_options(socket: Socket, endpoint: str, *, send_hwm: int, receive_hwm: int) -> None:
+    socket.setsockopt(zmq.IPV6, "[" in endpoint)  # only where it is asked for: it changes how addresses are shown
     socket.setsockopt(zmq.SNDHWM, send_hwm)
     socket.setsockopt(zmq.RCVHWM, receive_hwm)
     socket.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
@@ -52,7 +53,6 @@ def common_options(socket: Socket, *, send_hwm: int, receive_hwm: int) -> None:
     socket.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
     socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MS_MAX)
-    socket.setsockopt(zmq.IPV6, 1)
     socket.setsockopt(zmq.LINGER, 0)
 
 
@@ -66,8 +66,8 @@ class Endpoints:
         self.router = context.socket(zmq.ROUTER)
         self.publisher = context.socket(zmq.XPUB)
         try:
-            common_options(self.router, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
-            common_options(self.publisher, send_hwm=KNOWLEDGE_HWM, receive_hwm=INPUT_HWM)
+            common_options(self.router, address, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
+            common_options(self.publisher, data_address, send_hwm=KNOWLEDGE_HWM, receive_hwm=INPUT_HWM)
             self.router.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a peer that comes back takes its name with it
             self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)  # so that drops can be counted
             self.router.setsockopt(zmq.LINGER, LINGER_MS)

@@ -126,8 +126,8 @@ class Uplink:
         self._request = 0
         self.dealer: Socket = context.socket(zmq.DEALER)
         self.subscriber: Socket = context.socket(zmq.XSUB)
-        common_options(self.dealer, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
-        common_options(self.subscriber, send_hwm=INPUT_HWM, receive_hwm=KNOWLEDGE_RECEIVE_HWM)
+        common_options(self.dealer, self._endpoint, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
+        common_options(self.subscriber, self._endpoint, send_hwm=INPUT_HWM, receive_hwm=KNOWLEDGE_RECEIVE_HWM)
         self.dealer.setsockopt(zmq.ROUTING_ID, b"\1" + secrets.token_bytes(16))
         self.dealer.setsockopt(zmq.IMMEDIATE, 1)  # nothing is kept for a broker that is not there: it may be another
         if keys is not None and self._server is not None:
@@ -172,6 +172,10 @@ class Uplink:
 
     def send_record(self, record: ControlRecord) -> bool:
         return self._send(encode_control(record)) is not None
+
+    def send_record_if_welcome(self, record: ControlRecord) -> bool:
+        """Not to a broker that may be another one by now."""
+        return self.welcome is not None and self.send_record(record)
 
     def send_message(self, edge: str, message: Message) -> int | None:
         """Bytes sent, None if there is nobody to send to: then the protocol says it again later."""

@@ -1,0 +1,497 @@
+"""A client's connection to the brokers of one deployment: one thread that does all I/O.
+
+Callers, in any thread, hand things over and get futures back; callbacks of leaves and of futures run in the I/O thread
+and must not wait there. Brokers may restart, move or vanish for a while: uplinks attach again, leaves ask for what they
+missed, publishes are repeated. Nobody is told of that except by the delay.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, TypeVar
+
+import zmq
+
+from runtime.broker.host import Host
+from runtime.broker.hosted import Told
+from runtime.broker.timers import Clock
+from runtime.broker.uplink import Uplink
+from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
+from runtime.client.lanes import Columns, Entry, Lane, Ticks
+from runtime.client.leaves import LeafHandle, Leaves
+from runtime.plan import Component, Plan
+from runtime.protocol.checkpoint import Checkpoint
+from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.messages import Message
+from runtime.security.endpoints import check_connecting
+from runtime.security.keys import Keys
+from runtime.wire import control
+from runtime.wire.control import ControlRecord
+from runtime.wire.errors import WireError
+
+log = logging.getLogger("smile.client")
+
+PUBLISHES_MAX = 1_000
+"""Publishes under way at once; then `publish` waits (and refuses inside the I/O thread). Below the number of publishes
+of one producer that a stream remembers, so that a repeat is always recognised."""
+
+POLL_MS_MAX = 1_000
+REQUEST_TIMEOUT_S = 10.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where components stand. `silent`: brokers that did not answer in time."""
+
+    coverages: dict[str, LineageCoverage]
+    failures: dict[str, tuple[str, str]]
+    silent: frozenset[str]
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    uplink: Uplink
+    make: Callable[[int], ControlRecord]
+    deadline: float
+    number: int = 0
+    future: Future[ControlRecord] = field(default_factory=Future)
+
+
+class Connection:
+    """`address` is any broker of the deployment. `deployment` is what it described: plain data."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        keys: Keys | None = None,
+        name: str = "",
+        request_timeout: float = REQUEST_TIMEOUT_S,
+        needs_deployment: bool = True,
+    ) -> None:
+        check_connecting(address, has_keys=keys is not None)
+        self.address = address
+        self.deployment: Mapping[str, Any] = {}
+        self.leaves = Leaves()
+        self._timeout = request_timeout
+        self._keys = keys
+        self._name = name
+        self._incarnation = secrets.randbits(62)
+        self._producer = secrets.token_hex(12)
+        self._clock = Clock.system()
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._uplinks: dict[str, Uplink] = {}  # by address
+        self._lanes: dict[str, Lane] = {}
+        self._sequences = count()
+        self._room = threading.Condition()
+        self._under_way = 0
+        self._requests: list[_Request] = []
+        self._work: deque[Callable[[], object]] = deque()
+        self._waker, self._wakee = socket.socketpair()
+        self._wakee.setblocking(False)
+        self._waker.setblocking(False)
+        self._is_closed = False
+        self._poller: zmq.Poller | None = None
+        epochs = count(1)
+        self.leaves.host = Host(self.leaves, lambda: next(epochs), clock=self._clock)
+        self._thread = threading.Thread(target=self._run, name="smile-connection", daemon=True)
+        self._thread.start()
+        try:
+            self._greet(needs_deployment=needs_deployment)
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self, *, needs_deployment: bool) -> None:
+        shown = self.address.partition("?")[0]
+        try:
+            described = self._ask(self.address, control.Describe)
+        except TimeoutError:
+            raise ConnectFailed(
+                f"no answer from {shown} within {self._timeout:g} s", "is a broker running there? `smile status`"
+            ) from None
+        except RequestRefused as refused:
+            if refused.code == "no-deployment" and not needs_deployment:
+                return
+            remedy = {
+                "no-deployment": "deploy a program first: `smile deploy`",
+                "wire-version": "use the same version of smile as the brokers",
+            }.get(refused.code, "ask who runs the broker for rights")
+            raise ConnectFailed(refused.reason, remedy) from refused
+        assert isinstance(described, control.Described)
+        self.deployment = described.deployment
+
+    # Publishing
+
+    def publish(self, stream: str, columns: Columns, producer: tuple[str, int] | None = None) -> Future[Ticks]:
+        """The ticks, once the rows are durable. Repeated until a broker answers; PublishRefused if it says no.
+
+        `producer`: (name, number) under which the rows are logged once, whoever repeats them and whenever; otherwise
+        this connection takes care of repeats, and publishes to one stream keep their order.
+        """
+        home = self.deployment.get("placement", {}).get(stream)
+        if home is None:
+            raise PublishRefused("unknown-stream", f"the deployment has no stream `{stream}`")
+        with self._room:
+            limit = time.monotonic() + self._timeout
+            while self._under_way >= PUBLISHES_MAX and not self._is_closed:
+                left = limit - time.monotonic()
+                if left <= 0 or threading.current_thread() is self._thread:
+                    raise PublishRefused("busy", f"{PUBLISHES_MAX} publishes wait for an answer")
+                self._room.wait(left)
+            if self._is_closed:
+                raise ConnectionClosed("the connection is closed")
+            self._under_way += 1
+            if producer is None:
+                entry = Entry(stream, self._producer, next(self._sequences), columns, is_ordered=True)
+            else:
+                # Answers name the producer only, so a producer is one of one stream.
+                entry = Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, is_ordered=False)
+            self._work.append(lambda: self._begin_publish(home, entry))
+        entry.future.add_done_callback(self._published)
+        self._wake()
+        return entry.future
+
+    def _begin_publish(self, home: str, entry: Entry) -> None:
+        lane = self._lanes.get(entry.stream)
+        if lane is None:
+            uplink = self._uplink(self.deployment["brokers"][home])
+            lane = self._lanes[entry.stream] = Lane(uplink.send_record_if_welcome)
+        try:
+            first = lane.add(entry)
+            if first is not entry:
+                first.future.add_done_callback(lambda done: _copy(done, entry.future))
+                return
+            lane.pump(self._clock.steady_us())
+        except WireError as error:  # a message that no broker would take
+            lane.refused(control.PublishRefused(entry.producer, entry.sequence, error.code, "", False, 0), 0)
+            entry.future.set_exception(PublishRefused("too-large", str(error)))
+
+    def _published(self, _future: Future[Ticks]) -> None:
+        with self._room:
+            self._under_way -= 1
+            self._room.notify_all()
+
+    # Leaves
+
+    def open_leaf(
+        self,
+        plan: Plan,
+        leaf: Component,
+        told: Callable[[Told], None],
+        *,
+        watch: bool,
+        digest: str,
+        kept: Checkpoint | None = None,
+    ) -> LeafHandle:
+        """Run a leaf of this plan. `told` is called in the I/O thread: a first Deliver with all rows (unless `kept` has
+        them), then Delivers, or with `watch` every change as a Batch. `digest` is that of the component it reads."""
+        (edge,) = leaf.in_edges
+        home = self.deployment["placement"][edge.sender]
+
+        def begin() -> LeafHandle:
+            uplink = self._uplink(self.deployment["brokers"][home])
+            return self.leaves.open(self, uplink, plan, leaf, told, watch=watch, digest=digest, kept=kept)
+
+        return self.call(begin)
+
+    # Asking
+
+    def coverages(self, components: Iterable[str]) -> Standing:
+        """Where these components stand now, asked of all brokers that have one of them, at the same time."""
+        placement, brokers = self.deployment["placement"], self.deployment["brokers"]
+        wanted: dict[str, list[str]] = {}
+        for component in components:
+            wanted.setdefault(placement[component], []).append(component)
+        asked = {
+            broker: self._request(brokers[broker], partial(_coverage_of, tuple(names)))
+            for broker, names in wanted.items()
+        }
+        standing = Standing({}, {}, frozenset())
+        silent = set()
+        for broker, future in asked.items():
+            try:
+                answer = future.result()
+            except (TimeoutError, RequestRefused):
+                silent.add(broker)
+                continue
+            assert isinstance(answer, control.Coverages)
+            standing.coverages.update(answer.coverages)
+            standing.failures.update(answer.failures)
+        return Standing(standing.coverages, standing.failures, frozenset(silent))
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """What every broker says about itself; {"error": ...} for those that do not answer."""
+        asked = {
+            broker: self._request(address, control.Status)
+            for broker, address in self.deployment.get("brokers", {"": self.address}).items()
+        }
+        found: dict[str, dict[str, Any]] = {}
+        for broker, future in asked.items():
+            try:
+                answer = future.result()
+            except (TimeoutError, RequestRefused) as error:
+                found[broker] = {"error": str(error) or "no answer"}
+            else:
+                assert isinstance(answer, control.StatusReply)
+                found[broker] = dict(answer.body)
+        return found
+
+    def deploy(self, deployment: Mapping[str, Any], address: str | None = None) -> None:
+        """Give a deployment to the broker at this address. Raises RequestRefused, TimeoutError."""
+        self._ask(address or self.address, lambda number: control.Deploy(number, deployment))
+
+    def fault(self, broker: str, kind: str, arguments: Mapping[str, Any]) -> None:
+        self._ask(self.deployment["brokers"][broker], lambda number: control.Fault(number, kind, arguments))
+
+    def stop(self, broker: str) -> None:
+        """In order: it writes a checkpoint first."""
+        self._ask(self.deployment["brokers"][broker], control.Stop)
+
+    def _ask(self, address: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
+        return self._request(address, make).result()
+
+    def _request(self, address: str, make: Callable[[int], ControlRecord]) -> Future[ControlRecord]:
+        deadline = time.monotonic() + self._timeout
+        made: Future[ControlRecord] = Future()
+
+        def begin() -> None:
+            request = _Request(self._uplink(address), make, deadline, future=made)
+            self._requests.append(request)
+            self._send_request(request)
+
+        self.post(begin)
+        return made
+
+    def _send_request(self, request: _Request) -> None:
+        """Once the broker has answered a greeting; until then it waits."""
+        if request.number or not request.uplink.is_connected:
+            return
+        number = request.uplink.next_request()
+        try:
+            if request.uplink.send_record(request.make(number)):
+                request.number = number
+        except WireError as error:
+            self._requests.remove(request)
+            request.future.set_exception(RequestRefused(error.code, str(error)))
+
+    # The I/O thread
+
+    def post(self, work: Callable[[], object]) -> None:
+        """Do this in the I/O thread, soon."""
+        if threading.current_thread() is self._thread:
+            work()
+            return
+        with self._room:
+            if self._is_closed:
+                raise ConnectionClosed("the connection is closed")
+            self._work.append(work)
+        self._wake()
+
+    def call(self, work: Callable[[], T], timeout: float | None = None) -> T:
+        """Do this in the I/O thread and wait for what it gives."""
+        if threading.current_thread() is self._thread:
+            return work()
+        made: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                made.set_result(work())
+            except BaseException as error:  # noqa: BLE001  the caller's to see
+                made.set_exception(error)
+
+        self.post(do)
+        return made.result(self._timeout if timeout is None else timeout)
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # full: it is awake; closed: it is gone
+            self._waker.send(b"!")
+
+    def _uplink(self, address: str) -> Uplink:
+        found = self._uplinks.get(address)
+        if found is None:
+            check_connecting(address, has_keys=self._keys is not None)
+            found = Uplink(
+                self._context,
+                address,
+                name=self._name,
+                kind="client",
+                incarnation=self._incarnation,
+                keys=self._keys,
+                steady_us=self._clock.steady_us,
+                listener=self,
+            )
+            self._uplinks[address] = found
+            self._poller = None
+        return found
+
+    def _run(self) -> None:
+        try:
+            while not self._is_closed:
+                ready = {found for found, _ in self._polled().poll(self._patience_ms())}
+                self._turn(ready)
+        except Exception:
+            log.exception("the connection has broken")
+        finally:
+            self._end()
+
+    def _polled(self) -> zmq.Poller:
+        if self._poller is None:
+            self._poller = zmq.Poller()
+            self._poller.register(self._wakee, zmq.POLLIN)
+            for uplink in self._uplinks.values():
+                for one in uplink.sockets:
+                    self._poller.register(one, zmq.POLLIN)
+        return self._poller
+
+    def _patience_ms(self) -> int:
+        """Also lets uplinks, lanes and requests do what is due."""
+        if self._work:
+            return 0
+        now_us = self._clock.steady_us()
+        due_us = self.leaves.host.next_due_us()
+        for uplink in list(self._uplinks.values()):
+            due_us = min(due_us, uplink.tick())
+        for lane in self._lanes.values():
+            next_us = lane.pump(now_us)
+            if next_us is not None:
+                due_us = min(due_us, max(0, next_us - now_us))
+        if self._requests:
+            first = min(request.deadline for request in self._requests)
+            due_us = min(due_us, max(0, int((first - time.monotonic()) * 1e6)))
+        return min(POLL_MS_MAX, -(-due_us // 1_000))
+
+    def _turn(self, ready: set[Any]) -> None:
+        if self._wakee.fileno() in ready:
+            with suppress(BlockingIOError):
+                self._wakee.recv(4_096)
+        self._do_work()
+        for uplink in list(self._uplinks.values()):
+            if uplink.monitor in ready:
+                uplink.read_monitor()
+            if uplink.dealer in ready:
+                uplink.read_control()
+            if uplink.subscriber in ready:
+                uplink.read_data()
+        self.leaves.host.fire()
+        self.leaves.host.work()
+        self._expire()
+
+    def _do_work(self) -> None:
+        for _ in range(len(self._work)):
+            try:
+                self._work.popleft()()
+            except Exception:
+                log.exception("what a caller asked for failed")
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        for request in [one for one in self._requests if one.deadline <= now]:
+            self._requests.remove(request)
+            request.future.set_exception(TimeoutError(f"no answer from {request.uplink.address.partition('?')[0]}"))
+
+    # What uplinks tell (`Listener`)
+
+    def arrived(self, uplink: Uplink, edge: str, message: Message, size: int) -> None:
+        self.leaves.arrived(uplink, edge, message)
+
+    def confirmed(self, uplink: Uplink, edge: str) -> None:
+        self.leaves.confirmed(uplink, edge)
+
+    def attach_refused(self, uplink: Uplink, edge: str, code: str, reason: str) -> None:
+        self.leaves.refused(uplink, edge, reason)
+
+    def welcomed(self, uplink: Uplink, is_new: bool) -> None:
+        for request in [one for one in self._requests if one.uplink is uplink]:
+            self._send_request(request)
+        home = uplink.address
+        for stream, lane in self._lanes.items():
+            if self.deployment["brokers"][self.deployment["placement"][stream]] == home:
+                lane.send_all_again()
+                lane.pump(self._clock.steady_us())
+
+    def replied(self, uplink: Uplink, record: ControlRecord) -> None:
+        match record:
+            case control.Acknowledged():
+                for lane in self._lanes.values():
+                    entry = lane.acknowledged(record)
+                    if entry is not None:
+                        entry.future.set_result(record.ticks)
+                        return
+            case control.PublishRefused():
+                for lane in self._lanes.values():
+                    found = lane.refused(record, self._clock.steady_us())
+                    if found is not None:
+                        found[0].future.set_exception(found[1])
+                        return
+            case _:
+                self._answered(uplink, record)
+
+    def _answered(self, uplink: Uplink, record: ControlRecord) -> None:
+        number = getattr(record, "request", None)
+        for request in self._requests:
+            if request.uplink is uplink and number in (request.number, 0):
+                self._requests.remove(request)
+                if isinstance(record, control.Refused):
+                    request.future.set_exception(RequestRefused(record.code, record.reason))
+                else:
+                    request.future.set_result(record)
+                return
+
+    # The end
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def close(self) -> None:
+        """What is under way ends with ConnectionClosed. May be called twice, and from the I/O thread."""
+        with self._room:
+            self._is_closed = True
+            self._room.notify_all()
+        self._wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _end(self) -> None:
+        with self._room:
+            self._is_closed = True
+            self._room.notify_all()
+        self._do_work()  # whoever waits must not wait for ever
+        error = ConnectionClosed("the connection was closed")
+        for lane in self._lanes.values():
+            for entry in lane.clear():
+                entry.future.set_exception(error)
+        for request in self._requests:
+            request.future.set_exception(error)
+        for uplink in self._uplinks.values():
+            uplink.close()
+        self._waker.close()
+        self._wakee.close()
+        self._context.destroy(0)
+
+
+def _copy(done: Future[Ticks], to: Future[Ticks]) -> None:
+    """Two callers have published the same under the same name: one publish, two answers."""
+    error = done.exception()
+    if error is None:
+        to.set_result(done.result())
+    else:
+        to.set_exception(error)
+
+
+def _coverage_of(components: tuple[str, ...], number: int) -> ControlRecord:
+    return control.CoverageOf(number, components)

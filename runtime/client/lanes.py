@@ -1,0 +1,100 @@
+"""Publishes under way, stream by stream: sent in order, repeated until answered, never twice in the log.
+
+The connection's thread owns the lanes. Every publish names the one before it that is still open, so that a broker that
+missed one refuses those after it instead of changing the order. Whatever was sent keeps its number: a repeat is
+recognised by the log, through any restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from runtime.client.errors import PublishRefused
+from runtime.values import Value
+from runtime.wire import control
+
+RETRY_US = 1_000_000
+RETRY_US_MAX = 4_000_000
+"""A publish without an answer is sent again after this, doubling."""
+
+UNSENT_US = 10_000
+"""One that found no room in the socket, or no broker, is tried again after this."""
+
+Columns = tuple[Sequence[Value], ...]
+Ticks = Sequence[int]
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """`is_ordered`: comes after the one before it in its lane. `due_us`: when it is to be sent (again)."""
+
+    stream: str
+    producer: str
+    sequence: int
+    columns: Columns
+    is_ordered: bool
+    future: Future[Ticks] = field(default_factory=Future)
+    due_us: int = 0
+    attempts: int = 0
+
+
+class Lane:
+    """`send` gives a record to the broker that has the stream; False if that is not possible now."""
+
+    def __init__(self, send: Callable[[control.Publish], bool]) -> None:
+        self._send = send
+        self._entries: dict[tuple[str, int], Entry] = {}  # in the order of their numbers
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: Entry) -> Entry:
+        """The one under way with this name: this one, or another that came before."""
+        return self._entries.setdefault((entry.producer, entry.sequence), entry)
+
+    def pump(self, now_us: int) -> int | None:
+        """Send what is due, in order; when something is due again."""
+        next_us: int | None = None
+        before: Entry | None = None
+        is_blocked = False
+        for entry in self._entries.values():
+            if entry.due_us <= now_us and not (is_blocked and entry.is_ordered):
+                previous = None
+                if entry.is_ordered and before is not None:
+                    previous = before.sequence
+                record = control.Publish(entry.stream, entry.producer, entry.sequence, entry.columns, previous)
+                if self._send(record):
+                    entry.attempts += 1
+                    entry.due_us = now_us + min(RETRY_US << min(entry.attempts - 1, 8), RETRY_US_MAX)
+                else:
+                    entry.due_us = now_us + UNSENT_US
+                    is_blocked = True
+            if entry.is_ordered:
+                before = entry
+            next_us = entry.due_us if next_us is None else min(next_us, entry.due_us)
+        return next_us
+
+    def send_all_again(self) -> None:
+        """The broker is another one, or back: what was under way may be lost."""
+        for entry in self._entries.values():
+            entry.due_us = 0
+
+    def acknowledged(self, record: control.Acknowledged) -> Entry | None:
+        return self._entries.pop((record.producer, record.sequence), None)
+
+    def refused(self, record: control.PublishRefused, now_us: int) -> tuple[Entry, PublishRefused] | None:
+        """The entry that is refused for good, and why; None if it will be sent again."""
+        entry = self._entries.get((record.producer, record.sequence))
+        if entry is None:
+            return None
+        if record.retry_after_ms:
+            entry.due_us = min(entry.due_us, now_us + record.retry_after_ms * 1_000)
+            return None
+        del self._entries[record.producer, record.sequence]
+        return entry, PublishRefused(record.code, record.reason, record.uncertain)
+
+    def clear(self) -> list[Entry]:
+        entries, self._entries = list(self._entries.values()), {}
+        return entries
