@@ -71,7 +71,6 @@ class _Broker:
     early_deaths: int = 0
     is_wanted: bool = True
     is_urgent: bool = False  # start it as soon as it is down
-    is_paused: bool = False
     has_served: bool = False
     start_at: float = 0.0
     last_code: int | None = None
@@ -81,7 +80,7 @@ class _Broker:
             if self.early_deaths >= EARLY_DEATHS_MAX:
                 return "failed"
             return "down" if self.is_wanted else "stopped"
-        if self.is_paused:
+        if _is_frozen(self.process.pid):
             return "paused"
         return "serving" if self.has_served else "starting"
 
@@ -270,13 +269,9 @@ class LocalBrokers:
     def pause(self, name: str) -> None:
         """Freeze it: it stays connected and answers nothing."""
         self._signal(name, signal.SIGSTOP)
-        with self._wake:
-            self._brokers[name].is_paused = True
 
     def resume(self, name: str) -> None:
         self._signal(name, signal.SIGCONT)
-        with self._wake:
-            self._brokers[name].is_paused = False
 
     def stop(self, name: str) -> None:
         """An orderly end, by force if it takes long; it stays down until `restart`."""
@@ -318,12 +313,11 @@ class LocalBrokers:
                 changes = {name: state for name, state in told.items() if self._told.get(name) != state}
                 if changes:
                     self._told = told
+                    self.record.write()
                     self._wake.notify_all()
-            if changes:
-                self.record.write()
-                for name, state in changes.items():
-                    if self._changed is not None:
-                        self._changed(name, state)
+            for name, state in changes.items():
+                if self._changed is not None:
+                    self._changed(name, state)
             with self._wake:
                 if not self._is_closing:
                     self._wake.wait(LOOK_EVERY_S)
@@ -335,7 +329,7 @@ class LocalBrokers:
             if broker.is_wanted and (broker.is_urgent or time.monotonic() >= broker.start_at):
                 self._spawn(broker)
         elif process.poll() is not None:
-            broker.process, broker.is_paused, broker.last_code = None, False, process.returncode
+            broker.process, broker.last_code = None, process.returncode
             if not broker.has_served and process.returncode != -signal.SIGKILL:  # which would not be its own fault
                 broker.early_deaths += 1
             delay = min(RESTART_DELAY_S * 2**broker.early_deaths, RESTART_DELAY_S_MAX)
@@ -427,6 +421,16 @@ def _locked(folder: Path) -> Iterator[None]:
         except OSError:
             raise LocalRunError(f"{folder} is in use by another run; stop that one or choose another --data") from None
         yield
+
+
+def _is_frozen(pid: int) -> bool:
+    """Whoever froze it: `smile fault pause` works from another terminal."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0] == "T"
+        )
+    except (OSError, IndexError):
+        return False
 
 
 def _tail(path: Path) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpl.check import Checked
-from mpl.check import check as check_source
-from mpl.render import record
 from smile.cli.files import read_source
 from smile.cli.output import show_diagnostics
+
+if TYPE_CHECKING:
+    from mpl.check import Checked
 
 
 def check(
@@ -23,7 +23,11 @@ def check(
 
     Reports all independent errors of a file in one run, in source order, each with its place, the reason and a remedy.
     docs/errors.md explains every code. Exit code 1 if there are errors.
+
+    Example: smile check tickets.mpl
     """
+    from mpl.check import check as check_source
+
     results = [check_source(read_source(file)) for file in files]
     if as_json:
         typer.echo(json.dumps([_as_json(result) for result in results], indent=2))
@@ -37,6 +41,8 @@ def check(
 
 
 def _as_json(result: Checked) -> dict[str, object]:
+    from mpl.render import record
+
     return {
         "file": result.source.name,
         "ok": result.ok,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mpl.diagnostic import MplError
-from mpl.render import render_all, wants_color
 from smile.cli.files import fail
+from smile.cli.output import show
 
 
 def compile(  # noqa: A001
@@ -20,17 +18,20 @@ def compile(  # noqa: A001
     """Compile a program into a bundle: manifest with digests, plan, generated modules.
 
     The same program and compiler give the same bytes. What is correct MPL but cannot run yet is refused with its place.
+
+    Example: smile compile tickets.mpl -o bundle
     """
     # Here, so that other commands do not load the compiler.
     from compiler.bundle import BundleError, bundle_files, write_bundle
-    from smile.program import compile as compile_program
+    from mpl.diagnostic import MplError
+    from smile.deploy.bundles import compile_file
 
     try:
-        program = compile_program(file)
+        program = compile_file(file)
     except OSError as error:
         fail(f"cannot read {file}: {error.strerror or error}")
     except MplError as error:
-        typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
+        show(error.diagnostics)
         raise typer.Exit(1) from None
     files = bundle_files(program.graph, program.plan, file.name, program.checked.source.text)
     try:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
-from rich.console import Console
 
-from mpl.check import Checked
-from mpl.check import check as check_source
-from mpl.diagnostic import MplError, did_you_mean
-from mpl.explain import explain as explain_program
-from mpl.render import render_all, wants_color
 from smile.cli.files import fail, read_source
-from smile.cli.output import show_diagnostics
+from smile.cli.output import show, show_diagnostics
+
+if TYPE_CHECKING:
+    from mpl.check import Checked
 
 WIDTH_WITHOUT_TERMINAL = 100
 
@@ -32,7 +28,15 @@ def explain(
     """Explain every view: columns and how they may move, when rows show and are final, what state is kept.
 
     Kinds of columns are described in docs/kinds.md. With --stage, show what the compiler makes of the program.
+
+    Example: smile explain tickets.mpl Available
     """
+    from rich.console import Console
+
+    from mpl.check import check as check_source
+    from mpl.diagnostic import did_you_mean
+    from mpl.explain import explain as explain_program
+
     checked = check_source(read_source(file))
     show_diagnostics(checked)
     if checked.knowledge is None:
@@ -56,6 +60,7 @@ def _show_stage(checked: Checked, stage: str, form: str) -> None:
     # Here, so that explaining a program does not load the compiler.
     from compiler.pictures import Format
     from compiler.stages import STAGES, explain_stage
+    from mpl.diagnostic import MplError
 
     formats = get_args(Format)
     if stage not in STAGES:
@@ -65,5 +70,5 @@ def _show_stage(checked: Checked, stage: str, form: str) -> None:
     try:
         typer.echo(explain_stage(checked, stage, cast(Format, form)), nl=False)
     except MplError as error:
-        typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
+        show(error.diagnostics)
         raise typer.Exit(1) from None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpl.diagnostic import MplError
-from mpl.formatter import format_source
-from mpl.render import render_all, wants_color
-from mpl.source import Source
 from smile.cli.files import STDIN, fail, read_source
+from smile.cli.output import show
+
+if TYPE_CHECKING:
+    from mpl.source import Source
 
 
 def fmt(
@@ -28,6 +28,8 @@ def fmt(
     """Bring MPL files into the canonical layout. Comments stay, and so does the meaning.
 
     A file with syntax errors is left as it is and its errors are printed.
+
+    Example: smile fmt --diff *.mpl
     """
     not_canonical = broken = 0
     for file in files:
@@ -49,10 +51,13 @@ def fmt(
 
 
 def _formatted(source: Source) -> str | None:
+    from mpl.diagnostic import MplError
+    from mpl.formatter import format_source
+
     try:
         return format_source(source)
     except MplError as error:
-        typer.echo(render_all(error.diagnostics, color=wants_color(sys.stderr)), err=True)
+        show(error.diagnostics)
         return None
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
-from mpl.check import Checked
-from mpl.render import render_all, wants_color
+if TYPE_CHECKING:
+    from mpl.check import Checked
+    from mpl.diagnostic import Diagnostic
 
 
 def show_diagnostics(checked: Checked) -> None:
     """Errors and warnings as text, with a summary line; nothing when there are none."""
-    if checked.diagnostics:
-        text = render_all(checked.diagnostics, color=wants_color(sys.stderr), dropped=checked.dropped)
-        typer.echo(text, err=True)
+    show(checked.diagnostics, checked.dropped)
+
+
+def show(diagnostics: Sequence[Diagnostic], dropped: int = 0) -> None:
+    from mpl.render import render_all, wants_color
+
+    if diagnostics:
+        typer.echo(render_all(diagnostics, color=wants_color(sys.stderr), dropped=dropped), err=True)

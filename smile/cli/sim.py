@@ -28,6 +28,8 @@ def sim(
 
     One seed decides everything: graph, workload, faults. A seed that fails is shrunk to the shortest schedule that
     still fails and told message by message. Exit code 1 if anything fails. See docs/simulation.md.
+
+    Example: smile sim --seeds 50 --graph figure1
     """
     # Here, so that other commands do not load the simulator.
     from runtime.simulation import command

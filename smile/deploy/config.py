@@ -82,7 +82,7 @@ class BrokerSettings:
 
     `address` is where it listens for requests; others may be told another one by the deployment. `data_listen` is
     where it listens for those who want knowledge, any free port of the same host if None, and `data_announced` what
-    these are told if it is something else.
+    these are told if it is something else. `http_tokens` is a file of who may use the gateway.
     """
 
     name: str
@@ -94,6 +94,7 @@ class BrokerSettings:
     checkpoint_every_us: int = CHECKPOINT_EVERY_US
     allow_faults: bool = False
     security: SecuritySettings | None = None
+    http_tokens: Path | None = None
     data_listen: str | None = None
     data_announced: str | None = None
     log_format: LogFormat = "pretty"
@@ -211,7 +212,7 @@ class _Reader:
         key = f"brokers.{name}"
         if not _NAME.fullmatch(name):
             raise self.error(key, "is no name for a broker", "use a letter, then letters, digits, _ or - (63 at most)")
-        values = self.table({name: section}, key, ("address", "http", "data"))
+        values = self.table({name: section}, key, ("address", "http", "http_tokens", "data"))
         address = self.text(values, f"{key}.address")
         if not address:
             raise self.error(f"{key}.address", "is missing", 'add address = "tcp://127.0.0.1:7070"')
@@ -233,6 +234,7 @@ class _Reader:
             address,
             data,
             http,
+            http_tokens=self.folder / tokens if (tokens := self.text(values, f"{key}.http_tokens")) else None,
             sync=common.sync,
             keep=common.keep,
             checkpoint_every_us=common.checkpoint_every_us,

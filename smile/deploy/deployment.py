@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.plan.build import TICK_MODULUS
+from runtime.files import make_folder, write_durably
 
 FORMAT = 1
 FILE_NAME = "deployment.json"
@@ -121,21 +121,10 @@ class Deployment:
         data = self.to_wire()
         data["files"] = {path: content.decode() for path, content in self.files.items()}
         data["signature"] = self.signature.hex()
-        folder.mkdir(parents=True, exist_ok=True)
-        made = folder / f".{FILE_NAME}.{os.getpid()}"
         try:
-            with made.open("w", encoding="utf-8") as file:
-                json.dump(data, file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            made.replace(folder / FILE_NAME)
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            make_folder(folder)
+            write_durably(folder / FILE_NAME, [json.dumps(data, indent=1, sort_keys=True).encode()])
         except OSError as error:
-            made.unlink(missing_ok=True)
             raise DeploymentError(f"cannot write {folder / FILE_NAME}: {error.strerror or error}") from error
 
     @staticmethod

@@ -1,0 +1,259 @@
+"""`smile publish`: rows of a file or of standard input into a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected
+from smile.cli.exits import Exit
+from smile.cli.files import STDIN, fail
+from smile.cli.lines import FORMATS, Line, read_csv, read_json_lines
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from rich.progress import Progress, TaskID
+
+    from smile.errors import PublishError
+    from smile.remote.system import RemoteSystem
+
+BATCH_ROWS = 1_000
+UNDER_WAY_MAX = 16
+"""Batches that are sent and not yet acknowledged."""
+
+READ_AHEAD_LINES = 10_000
+COMPLAINTS_MAX = 100
+"""Bad lines that are printed one by one; the rest is counted."""
+
+
+def publish(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the program that runs.")],
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="JSON lines or CSV; - or nothing: standard input.")
+    ] = STDIN,
+    form: Annotated[
+        str | None, typer.Option("--format", help="jsonl or csv; default: by the file's name, else jsonl.")
+    ] = None,
+    address: Address = None,
+    keys: KeysFile = None,
+    timeout: Timeout = 60.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only complaints.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish rows: one JSON object per line, or CSV whose first line names the columns.
+
+    A line that cannot be published is reported with its number and the reason; all others go in, in order. What was
+    acknowledged is on disk at a broker. Exit code 3 if lines were refused.
+
+    Example: smile publish Sellers sellers.csv
+
+    Example: python generate.py BuyersWest | smile publish BuyersWest
+    """
+    chosen = form or ("csv" if file.lower().endswith(".csv") else "jsonl")
+    if chosen not in FORMATS:
+        fail(f"unknown format `{chosen}`: one of {', '.join(FORMATS)}")
+    with ExitStack() as stack:
+        text = stack.enter_context(_opened(file))
+        system = stack.enter_context(connected(address, keys, timeout))
+        declared = system.program.checked.program.streams
+        if stream not in declared:
+            raise system.program.unknown("stream", stream, declared)
+        columns = {column.name: column for column in declared[stream].schema.columns}
+        lines = (read_csv if chosen == "csv" else read_json_lines)(text, columns)
+        progress = stack.enter_context(_Shown(stream, text, hidden=quiet or as_json))
+        publisher = Publisher(system, stream, progress)
+        publisher.publish(lines)
+    _report(stream, publisher, as_json=as_json, quiet=quiet)
+    if publisher.refused:
+        raise typer.Exit(Exit.PARTIAL)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[TextIO]:
+    if file == STDIN:
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        return
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(Path(file).open(encoding="utf-8-sig", errors="surrogateescape", newline=""))
+        except OSError as error:
+            fail(f"cannot read {file}: {error.strerror or error}")
+        yield opened
+
+
+class Publisher:
+    """Sends lines in batches, several at once, and finds the bad ones of a batch that is refused."""
+
+    def __init__(self, system: RemoteSystem, stream: str, progress: _Shown) -> None:
+        self.published = 0
+        self.refused = 0
+        self.complaints: list[dict[str, Any]] = []
+        self._system = system
+        self._stream = stream
+        self._progress = progress
+        self._under_way: deque[tuple[list[Line], Future[Any]]] = deque()
+        declared = system.program.checked.program.streams[stream]
+        # Rules about earlier events are judged by the broker, in the order in which it gets them: one batch at a time,
+        # so that the good lines of a refused batch are not overtaken.
+        self._window = 1 if declared.unique or declared.event_time is not None else UNDER_WAY_MAX
+
+    def publish(self, lines: Iterator[Line]) -> None:
+        for batch in _batches(lines):
+            rows = []
+            for line in batch:
+                if line.row is None:
+                    self._refuse(line.number, line.reason)
+                else:
+                    rows.append(line)
+            self._send(rows)
+            self._progress.show(self.published, self.refused)
+        while self._under_way:
+            self._await_oldest()
+        self._progress.show(self.published, self.refused)
+
+    def _send(self, lines: list[Line]) -> None:
+        """Without waiting for the answer, unless many are under way. Values are checked before anything leaves."""
+        from smile.errors import PublishError
+
+        if not lines:
+            return
+        while len(self._under_way) >= self._window:
+            self._await_oldest()
+        try:
+            future = self._system.publish_many_nowait(self._stream, [line.row for line in lines])
+        except PublishError as error:
+            self._divide(lines, error)
+        else:
+            self._under_way.append((lines, future))
+
+    def _await_oldest(self) -> None:
+        from smile.errors import PublishError
+
+        lines, future = self._under_way.popleft()
+        try:
+            self._system.outcome(future)
+        except PublishError as error:
+            self._divide(lines, error)
+        else:
+            self.published += len(lines)
+
+    def _divide(self, lines: list[Line], error: PublishError) -> None:
+        """All in or all out: halves of a refused batch are tried until the bad lines stand alone."""
+        if len(lines) == 1:
+            self._refuse(lines[0].number, "; ".join(str(replace(problem, row=None)) for problem in error.problems))
+            return
+        middle = len(lines) // 2
+        for half in (lines[:middle], lines[middle:]):
+            self._send(half)
+
+    def _refuse(self, number: int, reason: str) -> None:
+        self.refused += 1
+        if self.refused <= COMPLAINTS_MAX:
+            self.complaints.append({"line": number, "reason": reason})
+            self._progress.complain(f"line {number}: {reason}")
+        elif self.refused == COMPLAINTS_MAX + 1:
+            self._progress.complain("further bad lines are only counted")
+
+
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    """What is there is sent, full batch or not: a slow pipe is not waited for. Reading happens in a thread."""
+    waiting: queue.Queue[Line | BaseException | None] = queue.Queue(READ_AHEAD_LINES)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                waiting.put(line)
+            waiting.put(None)
+        except Exception as error:  # noqa: BLE001  # raised again by the reader of the queue
+            waiting.put(error)
+
+    threading.Thread(target=read, name="smile-reader", daemon=True).start()
+    while True:
+        batch: list[Line] = []
+        found = waiting.get()
+        while isinstance(found, Line):
+            batch.append(found)
+            if len(batch) >= BATCH_ROWS:
+                break
+            try:
+                found = waiting.get_nowait()
+            except queue.Empty:
+                break
+        if batch:
+            yield batch
+        if isinstance(found, BaseException):
+            raise found
+        if found is None:
+            return
+
+
+class _Shown:
+    """Progress on standard error: a bar with a terminal, nothing without one; complaints always."""
+
+    def __init__(self, stream: str, text: TextIO, *, hidden: bool) -> None:
+        self._stream = stream
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._hidden = hidden or not sys.stderr.isatty()
+        self._buffer: Any = getattr(text, "buffer", None)
+
+    def __enter__(self) -> _Shown:
+        if not self._hidden:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[told]}"),
+                TimeElapsedColumn(),
+            )
+            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._progress.add_task(self._stream, total=self._size(), told="")
+            self._progress.start()
+        return self
+
+    def _size(self) -> int | None:
+        try:
+            return os.fstat(self._buffer.fileno()).st_size or None
+        except (OSError, AttributeError, ValueError):
+            return None
+
+    def show(self, published: int, refused: int) -> None:
+        if self._progress is None or self._task is None:
+            return
+        told = f"{published:,} published" + (f", {refused:,} refused" if refused else "")
+        at = self._buffer.tell() if self._size() is not None else None
+        self._progress.update(self._task, completed=at, told=told)
+
+    def complain(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress.console.print(text, markup=False, highlight=False)
+        else:
+            typer.echo(text, err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _report(stream: str, done: Publisher, *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        told = {"stream": stream, "published": done.published, "refused": done.refused, "complaints": done.complaints}
+        typer.echo(json.dumps(told, indent=2))
+    elif not quiet:
+        refused = f", {done.refused} lines refused" if done.refused else ""
+        typer.echo(f"{stream}: {done.published} published{refused}")
