@@ -352,6 +352,7 @@ class Broker:
                 for name, uplink in self.uplinks.items()
             },
             "log": {"commits": self.host.logs.commits.data(), "reads": self.host.logs.reads.data()},
+            "tell": {**self._endpoints.tells.data(), "total_us": self._endpoints.tells.total_us},
             "checkpoints": {} if self._checkpoints is None else self._checkpoints.status(),
             "loop": {**self.rounds.data(), "longest_recent_us": max(before, longest)},
             "counters": {

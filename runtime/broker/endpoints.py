@@ -6,10 +6,12 @@ decided elsewhere (`requests.py`); which bytes, in `runtime/wire`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import zmq
 
+from runtime.broker.log_access import Times
 from runtime.security.endpoints import secure_server
 from runtime.security.keys import Keys
 from runtime.wire.limits import FRAME_BYTES_MAX
@@ -63,6 +65,7 @@ class Endpoints:
         self.context = context
         self.drops_unroutable = 0
         self.drops_full = 0
+        self.tells = Times()
         self.router = context.socket(zmq.ROUTER)
         self.publisher = context.socket(zmq.XPUB)
         try:
@@ -99,7 +102,9 @@ class Endpoints:
 
     def tell(self, topic: bytes, frames: Sequence[bytes]) -> None:
         """To everybody who has subscribed to this topic; those whose queue is full miss it."""
+        began = time.perf_counter_ns()
         self.publisher.send_multipart([topic, *frames], zmq.DONTWAIT, copy=len(frames) == 1)
+        self.tells.note((time.perf_counter_ns() - began) // 1_000)
 
     def next_request(self) -> list[zmq.Frame] | None:
         """[peer, *frames] from the ROUTER, which takes from all peers in turn; None if there is nothing."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.broker.hosted import Hosted
+from runtime.kernels.operator import KernelOperator
 from runtime.plan import StreamSpec
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.event_component import EventComponent
@@ -61,6 +62,8 @@ def _position(hosted: Hosted) -> dict[str, Any]:
         rows = component.operator.rows
         said["step"] = component.step
         said["rows"] = len(rows)
+        if isinstance(component.operator, KernelOperator):
+            said["is_native"] = component.operator.is_native
     elif isinstance(component, EventComponent):
         said["rows"] = len(component.held)
     return said
