@@ -182,13 +182,13 @@ class Host(Shell):
             self._feed(hosted, WatchBegun())
         if hosted.has_guests:
             self._attach_guests(hosted)
-        began_with = "its log" if hosted.log is not None else "a checkpoint" if kept is not None else "nothing"
-        log.info("starts from %s", began_with, extra={"component": name, "epoch": epoch})
+        log.info("starts from %s", hosted.began_with, extra={"component": name, "epoch": epoch})
 
     def _restart(
         self, hosted: Hosted, epoch: int, state: LogState | None, kept: Checkpoint | None, acknowledged: int
     ) -> bool:
         event = Restarted(epoch, self._clock.wall_us(), kept, acknowledged, state)
+        hosted.began_with = "its log" if state is not None else "nothing" if kept is None else "a checkpoint"
         try:
             instructions = hosted.component.handle(event)
         except BadCheckpoint as refusal:

@@ -65,6 +65,7 @@ class Hosted:
     state: str = WAITING
     reason: str = ""
     failure: Failure | None = None
+    began_with: str = ""  # its log, a checkpoint, or nothing
     restarts: int = 0
     failed_starts: int = 0
     lost_ticks: bool = False

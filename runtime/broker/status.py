@@ -24,6 +24,7 @@ def component_status(hosted: Hosted, origin: str = "") -> dict[str, Any]:
         "state": hosted.state,
         "reason": hosted.reason,
         "epoch": component.epoch,
+        "began_with": hosted.began_with,
         "restarts": hosted.restarts,
         "failure": None
         if hosted.failure is None
