@@ -6,7 +6,8 @@
 
 The deployment is made here and put into every broker's data folder before it starts, so nothing has to be sent. One
 thread starts all processes and starts again those that die, waiting longer after each early death. It is the one thread
-because the kernel kills a broker when the thread that started it ends: no broker outlives its run, whatever happens.
+because the kernel ends the nursery, and with it all brokers, when the thread that started it ends: no broker outlives
+its run, whatever happens.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -32,6 +31,7 @@ from types import TracebackType
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.config import Keep, Sync
 from smile.deploy.deployment import Deployment
+from smile.deploy.nursery import Child, Nursery, NurseryError
 from smile.deploy.placement import Placed, place
 from smile.deploy.run_record import BrokerProcess, RunRecord, State
 from smile.program import Program
@@ -49,8 +49,6 @@ LOOK_EVERY_S = 0.02
 LOG_TAIL_BYTES = 4_000
 PORTS_FROM = 10_240
 SERVING_FILE = "serving.json"
-LAUNCHER = (sys.executable, "-P", "-m", "smile", "broker")
-"""-P: a folder called `smile` in the current folder is not taken for the package."""
 
 
 class LocalRunError(Exception):
@@ -66,7 +64,7 @@ class _Broker:
     folder: Path
     log: Path
     http: str | None = None
-    process: subprocess.Popen[bytes] | None = None
+    process: Child | None = None
     starts: int = 0
     early_deaths: int = 0
     is_wanted: bool = True
@@ -107,7 +105,7 @@ class LocalBrokers:
     when the state of a broker has changed.
 
     `listen` fixes where brokers listen, `announced` what others are told instead (a proxy in front of it), `extra` adds
-    arguments to the command of one broker; each by broker. `launcher` is the command that becomes a broker.
+    arguments to the command of one broker; each by broker. `script` is run by each process instead of a broker.
     """
 
     def __init__(
@@ -126,7 +124,7 @@ class LocalBrokers:
         announced: Mapping[str, str] | None = None,
         listen: Mapping[str, str] | None = None,
         extra: Mapping[str, Sequence[str]] | None = None,
-        launcher: Sequence[str] = LAUNCHER,
+        script: str | None = None,
     ) -> None:
         self.program = program if isinstance(program, Program) else compile_file(Path(program))
         names = _names(self.program, brokers)
@@ -137,11 +135,14 @@ class LocalBrokers:
         if checkpoint_every is not None:
             self._options += ["--checkpoint-every", checkpoint_every]
         self._changed = changed
-        self._launcher = launcher
+        self._script = script
+        self._nursery: Nursery | None = None
+        self._failure: str | None = None
         self._told: dict[str, State] = {}
         self._cleanup = ExitStack()
         self._wake = threading.Condition()
         self._is_closing = False
+        self._is_deployed = False
         self._supervisor: threading.Thread | None = None
         self._announced = dict(announced or {})
         self._extra = dict(extra or {})
@@ -203,9 +204,12 @@ class LocalBrokers:
         try:
             self.data.mkdir(parents=True, exist_ok=True)
             self._cleanup.enter_context(_locked(self.data))
-            self._deploy()
             self._supervisor = threading.Thread(target=self._supervise, name="smile-supervisor", daemon=True)
             self._supervisor.start()
+            self._deploy()
+            with self._wake:
+                self._is_deployed = True
+                self._wake.notify_all()
             for name in self._brokers:
                 self.wait_serving(name)
         except BaseException:
@@ -228,6 +232,8 @@ class LocalBrokers:
         broker = self._brokers[name]
         with self._wake:
             while broker.state() != "serving":
+                if self._failure is not None:
+                    raise LocalRunError(self._failure)
                 first_death = broker.early_deaths > 0 and broker.starts == broker.early_deaths
                 if broker.state() == "failed" or (first_death and not broker.has_served):
                     raise LocalRunError(self._obituary(broker))
@@ -303,10 +309,25 @@ class LocalBrokers:
     # The supervising thread
 
     def _supervise(self) -> None:
+        try:
+            # It loads while the deployment is being made.
+            self._nursery = Nursery(self._script)
+            self._nursery.wait_ready()
+            with self._wake:
+                self._wake.wait_for(lambda: self._is_deployed or self._is_closing)
+            self._look_until_closed()
+        except (NurseryError, OSError) as error:
+            with self._wake:
+                self._failure = str(error)
+                self._wake.notify_all()
+        finally:
+            self._stop_all()
+
+    def _look_until_closed(self) -> None:
         while True:
             with self._wake:
                 if self._is_closing:
-                    break
+                    return
                 for broker in self._brokers.values():
                     self._look_at(broker)
                 told = {name: broker.state() for name, broker in self._brokers.items()}
@@ -321,7 +342,6 @@ class LocalBrokers:
             with self._wake:
                 if not self._is_closing:
                     self._wake.wait(LOOK_EVERY_S)
-        self._stop_all()
 
     def _look_at(self, broker: _Broker) -> None:
         process = broker.process
@@ -340,17 +360,16 @@ class LocalBrokers:
             broker.has_served, broker.early_deaths = True, 0
 
     def _spawn(self, broker: _Broker) -> None:
-        command = [*self._launcher, broker.name, "--listen", broker.address]
-        command += ["--data", str(broker.folder), "--allow-faults", "--parent", str(os.getpid()), *self._options]
+        arguments = [broker.name, "--listen", broker.address, "--data", str(broker.folder), "--allow-faults"]
+        arguments += self._options
         if broker.http is not None:
-            command += ["--http", broker.http]
-        command += self._extra.get(broker.name, ())
+            arguments += ["--http", broker.http]
+        arguments += self._extra.get(broker.name, ())
         (broker.folder / SERVING_FILE).unlink(missing_ok=True)
-        with broker.log.open("ab") as log:
-            # A session of its own: Ctrl-C in a terminal reaches the supervisor, which then stops them in order.
-            broker.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        if self._nursery is None or not self._nursery.is_alive:
+            self._nursery = Nursery(self._script)
+            self._nursery.wait_ready()
+        broker.process = self._nursery.start(broker.name, arguments, broker.log)
         broker.starts += 1
         broker.has_served = broker.is_urgent = False
 
@@ -361,11 +380,11 @@ class LocalBrokers:
             process.send_signal(signal.SIGTERM)
         end = time.monotonic() + STOP_TIMEOUT_S
         for process in processes:
-            try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if not process.wait(max(0.0, end - time.monotonic())):
+                process.send_signal(signal.SIGKILL)
+                process.wait(STOP_TIMEOUT_S)
+        if self._nursery is not None:
+            self._nursery.close()
         with self._wake:
             for broker in self._brokers.values():
                 broker.process, broker.is_wanted = None, False

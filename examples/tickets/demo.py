@@ -34,7 +34,7 @@ def sellers(rng: Random) -> Iterator[list[Row]]:
 
 
 def _item(number: int, rng: Random) -> Row:
-    return {"item_id": number, "price": Decimal(rng.randint(1000, 9000)).scaleb(-2), "qty": rng.randint(60, 400)}
+    return {"item_id": number, "price": Decimal(rng.randint(1000, 9000)).scaleb(-2), "qty": rng.randint(200, 1000)}
 
 
 def buyers(rng: Random) -> Iterator[list[Row]]:

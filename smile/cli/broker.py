@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +10,10 @@ import typer
 
 from mpl.diagnostic import did_you_mean
 from smile.cli.configs import required_config
-from smile.cli.exits import Exit
 from smile.cli.files import fail
 
 if TYPE_CHECKING:
     from smile.deploy.config import BrokerSettings
-
-PR_SET_PDEATHSIG = 1
 
 
 def broker(
@@ -46,7 +40,6 @@ def broker(
     allow_faults: Annotated[
         bool, typer.Option("--allow-faults", help="Let `smile fault` harm this broker, to see recovery.")
     ] = False,
-    parent: Annotated[int | None, typer.Option(hidden=True, help="End with this process.")] = None,
 ) -> None:
     """Run one broker until it is told to stop: Ctrl-C or SIGTERM.
 
@@ -55,8 +48,6 @@ def broker(
 
     Example: smile broker hub --listen tcp://127.0.0.1:7070 --data data/hub
     """
-    if parent is not None:
-        die_with(parent)
     settings = _settings(
         name,
         config,
@@ -107,12 +98,3 @@ def _duration(option: str, given: str | None) -> int | None:
     if given is not None and not found:
         fail(f"{option} {given}: not a duration; write it like 10s or 500ms")
     return found
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel end this process when the one that started it ends; a stopped process could not do it itself."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
-        fail(f"cannot be tied to process {parent}: {os.strerror(ctypes.get_errno())}")
-    if os.getppid() != parent:  # it ended before the line above
-        raise typer.Exit(Exit.INTERRUPTED)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -19,6 +19,7 @@ from smile.cli.exits import Exit
 from smile.cli.files import fail
 
 if TYPE_CHECKING:
+    from runtime.client.connection import Connection
     from smile.remote.system import RemoteSystem
 
 FIRST_PORT = 7070
@@ -71,16 +72,40 @@ def connected(address: str | None, keys: Path | None, timeout: float = TIMEOUT_S
     try:
         system = connect(target.address, keys=target.keys, timeout=timeout)
     except ConnectFailed as error:
-        fail(
-            f"no connection to {target.address} ({target.origin}): {error.reason}; {error.remedy}\n"
-            "       start brokers with `smile run FILE`, or say where they are with --address",
-            Exit.UNREACHABLE,
-        )
+        _fail_to_connect(target, error.reason, error.remedy)
     with system:
         try:
             yield system
         except SmileError as error:
             fail(str(error), exit_code_of(error))
+
+
+@contextmanager
+def linked(address: str | None, keys: Path | None, timeout: float) -> Iterator[Connection]:
+    """A connection that only asks how things are: the program is not compiled, so this is fast."""
+    from runtime.client.connection import Connection
+    from runtime.client.errors import ConnectFailed
+    from runtime.security.errors import SecurityError
+    from runtime.security.keys import read_keys
+
+    target = find_target(address, keys)
+    try:
+        own = None if target.keys is None else read_keys(target.keys)
+        connection = Connection(target.address, keys=own, request_timeout=timeout)
+    except (ConnectFailed, SecurityError) as error:
+        _fail_to_connect(target, error.reason, error.remedy)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _fail_to_connect(target: Target, reason: str, remedy: str) -> NoReturn:
+    fail(
+        f"no connection to {target.address} ({target.origin}): {reason}; {remedy}\n"
+        "       start brokers with `smile run FILE`, or say where they are with --address",
+        Exit.UNREACHABLE,
+    )
 
 
 def column_names(system: RemoteSystem, view: str) -> tuple[str, ...]:

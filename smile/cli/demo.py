@@ -36,6 +36,7 @@ Judge = Callable[["Change"], str | None]
 FRAME_S = 1.0
 REDRAW_S = 0.1
 NOTES_SHOWN = 6
+PLAIN_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,8 @@ class Demo:
             notes = Text("\n".join(self._notes[-NOTES_SHOWN:]))
             self._live.update(Group(drawn, notes), refresh=True)
         else:
-            self.console.print(table.draw(6, caption=caption, plain=True))
+            self.note(caption)
+            self.console.print(table.draw(PLAIN_ROWS, plain=True))
 
 
 def _names(program: Program, view: str) -> tuple[str, ...]:

@@ -93,7 +93,8 @@ class LiveTable:
             kept = {id(known) for known in newest}
             ordered = [known for known in ordered if id(known) in kept]
         told = f"{left_out} rows more" if left_out > 0 else ""
-        table = Table(title=self.title, title_justify="left", caption="; ".join(filter(None, (told, caption))))
+        caption = "; ".join(filter(None, (told, caption)))
+        table = Table(title=self.title, title_justify="left", caption=caption, caption_justify="left", min_width=40)
         for name in self.names:
             table.add_column(name)
         table.add_column("", width=5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected
+from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, linked
 from smile.cli.exits import Exit
 
 if TYPE_CHECKING:
@@ -24,14 +24,13 @@ def status(address: Address = None, keys: KeysFile = None, timeout: Timeout = 3.
     """
     from smile.cli.standing import standing
 
-    with connected(address, keys, timeout) as system:
-        deployment = system.deployment
-        found = standing(system.status(), deployment.brokers, deployment.placement, monotonic())
+    with linked(address, keys, timeout) as connection:
+        deployment = connection.deployment
+        found = standing(connection.status(), deployment["brokers"], deployment["placement"], monotonic())
     if as_json:
-        told = {"deployment": deployment.name, "digest": deployment.digest, **found.to_json()}
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps({"deployment": deployment["name"], **found.to_json()}, indent=2))
     else:
-        _print(found, f"{deployment.name} ({deployment.digest[:19]})")
+        _print(found, deployment["name"])
     if not found.is_well:
         raise typer.Exit(Exit.FAILED)
 

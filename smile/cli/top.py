@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smile.cli.connecting import Address, KeysFile, Timeout, connected
+from smile.cli.connecting import Address, KeysFile, Timeout, linked
 
 if TYPE_CHECKING:
     from smile.cli.standing import Standing
@@ -26,13 +26,14 @@ def top(
     from smile.cli.dashboard import Dashboard
     from smile.cli.standing import standing
 
-    with connected(address, keys, timeout) as system:
-        deployment = system.deployment
+    with linked(address, keys, timeout) as connection:
+        deployment = connection.deployment
+        brokers, placement = deployment["brokers"], deployment["placement"]
         last: list[Standing] = []
 
         def look() -> Standing:
             earlier = last[-1] if last else None
-            last[:] = [standing(system.status(), deployment.brokers, deployment.placement, monotonic(), earlier)]
+            last[:] = [standing(connection.status(), brokers, placement, monotonic(), earlier)]
             return last[0]
 
-        Dashboard(f"smile top: {deployment.name}", look, every).run()
+        Dashboard(f"smile top: {deployment['name']}", look, every).run()

@@ -11,14 +11,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from smile.cli.broker import die_with
-
 
 def main() -> None:
     arguments = sys.argv[1:]
     options = dict(pairwise(arguments))
     folder = Path(options["--data"])
-    die_with(int(options["--parent"]))
     if (folder.parent / "crash").exists():
         sys.exit("cannot start: the file `crash` is there")
     (folder / "serving.json").write_text(json.dumps({"pid": os.getpid(), "arguments": arguments}))

@@ -19,11 +19,11 @@ from smile.deploy.run_record import RunRecord, find_run, read_run
 from smile.local import LocalBrokers, LocalRunError, free_ports
 
 TICKETS = "examples/tickets/tickets.mpl"
-FAKE = (sys.executable, str(Path(__file__).with_name("fake_broker.py").absolute()))
+FAKE = str(Path(__file__).with_name("fake_broker.py").absolute())
 
 
 def local(data: Path | None = None, brokers: int | list[str] | None = None, **named: object) -> LocalBrokers:
-    return LocalBrokers(TICKETS, brokers, data, launcher=FAKE, **named)  # type: ignore[arg-type]
+    return LocalBrokers(TICKETS, brokers, data, script=FAKE, **named)  # type: ignore[arg-type]
 
 
 def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
@@ -168,7 +168,7 @@ def test_the_next_run_continues(tmp_path: Path) -> None:
 RUN = """
 import sys, time
 from smile.local import LocalBrokers
-with LocalBrokers(sys.argv[1], 2, sys.argv[2], launcher=sys.argv[3:]) as run:
+with LocalBrokers(sys.argv[1], 2, sys.argv[2], script=sys.argv[3]) as run:
     run.pause("east")
     print("ready", flush=True)
     time.sleep(60)
@@ -176,7 +176,7 @@ with LocalBrokers(sys.argv[1], 2, sys.argv[2], launcher=sys.argv[3:]) as run:
 
 
 def test_nobody_is_orphaned_when_the_run_is_killed(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", RUN, TICKETS, str(tmp_path), *FAKE], stdout=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", RUN, TICKETS, str(tmp_path), FAKE], stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     found = read_run(tmp_path)
