@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def is_dead(pid: int) -> bool:
+    return not is_alive(pid)
+
+
 def wait_for(true: Callable[[], object], what: str, seconds: float = WAIT_S) -> Any:
     limit = time.monotonic() + seconds
     while True:
@@ -116,7 +121,7 @@ class Brokers:
                 **self.settings,
             )
         for name in names or tuple(self.addresses):
-            wait_for(lambda name=name: self.is_serving(name), f"broker {name}:\n{self.log(name)}")
+            wait_for(partial(self.is_serving, name), f"broker {name}:\n{self.log(name)}")
 
     def is_serving(self, name: str) -> bool:
         assert is_alive(self.pids[name]), f"broker {name} has ended:\n{self.log(name)}"
@@ -157,7 +162,7 @@ class Brokers:
     def close(self) -> None:
         for name, pid in self.pids.items():
             kill(pid)
-            wait_for(lambda pid=pid: not is_alive(pid), f"the end of {name}")
+            wait_for(partial(is_dead, pid), f"the end of {name}")
 
 
 @contextmanager

@@ -58,12 +58,15 @@ def test_three_brokers_each_killed_while_somebody_publishes_lose_and_repeat_noth
 
         publisher = threading.Thread(target=publish)
         publisher.start()
-        for name in ("a", "b", "c"):
+
+        def wait_for_more() -> None:
             before = sent
-            wait_for(lambda before=before: sent > before + 500, "publishes")
+            wait_for(lambda: sent > before + 500, "publishes")
+
+        for name in ("a", "b", "c"):
+            wait_for_more()
             brokers.restart(name)
-        before = sent
-        wait_for(lambda: sent > before + 500, "publishes")
+        wait_for_more()
         done.set()
         publisher.join()
         assert sum(totals(system).values()) == sent

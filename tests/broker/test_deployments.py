@@ -1,0 +1,146 @@
+"""One deployment after another in the same brokers, tables among them, and what a subscriber may resume from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import smile
+from runtime.batch import Batch
+from runtime.client.connection import Connection
+from runtime.client.errors import ConnectFailed, RequestRefused
+from runtime.plan import Emit, Plan
+from runtime.protocol.events import Deliver
+from smile.delivery import leaf_of
+from smile.deploy.bundles import components_of, make_deployment
+from smile.deploy.placement import hosted_components
+from smile.digests import component_digests
+from smile.program import Program
+from tests.broker.processes import Brokers, Zygote, running, wait_for
+from tests.broker.test_processes import ONE, PROGRAM, totals
+
+CHANGED = PROGRAM.replace("qty > 500", "qty > 5") + "view Often = from Sold |> where number > 1;\n"
+
+
+def redeploy(brokers: Brokers, program: Program, placement: dict[str, str]) -> None:
+    deployment = make_deployment(program, brokers.addresses, placement, previous=brokers.deployment)
+    brokers.deployment = deployment
+    with_connection = Connection(brokers.address, needs_deployment=False)
+    try:
+        for address in brokers.addresses.values():
+            with_connection.deploy(deployment.to_wire(), address)
+    finally:
+        with_connection.close()
+
+
+def test_a_new_deployment_keeps_what_has_not_changed_and_computes_the_rest_from_the_log(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers:
+        with smile.connect(brokers.address) as system:
+            system.publish_many("Buys", {"item": [1, 2, 1], "qty": [5, 6, 600]})
+            assert totals(system) == {1: 605, 2: 6}
+        program = smile.compile(CHANGED)
+        placement = dict.fromkeys([*ONE, "Often"], "a")
+        redeploy(brokers, program, placement)
+        wait_for(lambda: "deployment" in brokers.log("a") and brokers.log("a").count("serves at") == 2, "the new one")
+        with smile.connect(brokers.address) as system:
+            assert totals(system) == {1: 605, 2: 6}
+            assert [row["qty"] for row in system.rows("Large")] == [6, 600]
+            assert [row["item"] for row in system.rows("Often")] == [1]
+            began = {name: one["began_with"] for name, one in brokers.status(system, "a")["components"].items()}
+        assert began["Sold"] == "a checkpoint"
+        assert began["Large"] == began["Often"] == "nothing"
+        brokers.restart("a")  # it is the stored one
+        with smile.connect(brokers.address) as system:
+            assert [row["item"] for row in system.rows("Often")] == [1]
+
+
+def test_a_broker_without_a_deployment_waits_for_one(zygote: Zygote, tmp_path: Path) -> None:
+    program = smile.compile(PROGRAM)
+    brokers = Brokers(zygote, tmp_path, program, ONE)
+    (tmp_path / "a" / "deployment.json").unlink()
+    try:
+        brokers.start()
+        with pytest.raises(ConnectFailed, match="deploy"):
+            Connection(brokers.address)
+        redeploy(brokers, program, ONE)
+        wait_for(lambda: brokers.log("a").count("serves at") == 2, "the deployment")
+        with smile.connect(brokers.address) as system:
+            system.publish("Buys", {"item": 1, "qty": 5})
+            assert totals(system) == {1: 5}
+    finally:
+        brokers.close()
+
+
+def test_what_cannot_be_deployed_is_refused_and_the_present_one_goes_on(zygote: Zygote, tmp_path: Path) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        system.publish("Buys", {"item": 1, "qty": 5})
+        good = brokers.deployment.to_wire()
+        other = make_deployment(smile.compile(PROGRAM), brokers.addresses, ONE).to_wire()
+        damaged = {**good, "files": {**good["files"], "plan.json": good["files"]["plan.json"] + b" "}}
+        elsewhere = {**good, "brokers": {"z": "tcp://127.0.0.1:1"}, "placement": dict.fromkeys(ONE, "z")}
+        for wrong in ({}, {"format": 99}, damaged, other, elsewhere):
+            with pytest.raises(RequestRefused):
+                system.connection.deploy(wrong)
+        assert totals(system) == {1: 5}
+
+
+def test_a_table_keeps_its_rows_and_ticks_through_restarts(zygote: Zygote, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("item,price\n1,10\n2,20\n")
+    (tmp_path / "program.mpl").write_text(
+        """
+table Prices (item int, price int) key item from "prices.csv";
+stream Buys (item int, qty int[0..1000]);
+view Sold = from Buys |> aggregate total := sum(qty) group by item;
+view Worth = from Sold |> join Prices using item |> extend worth := total * price;
+"""
+    )
+    program = smile.compile(tmp_path / "program.mpl")
+    placement = {one.name: "b" if one.name == "Prices" else "a" for one in hosted_components(program.plan)}
+    brokers = Brokers(zygote, tmp_path, program, placement)
+    try:
+        brokers.start()
+        with smile.connect(brokers.address) as system:
+            system.publish_many("Buys", {"item": [1, 2, 3], "qty": [1, 2, 3]})
+            for name in ("b", "a", "b"):
+                assert [row["worth"] for row in system.rows("Worth")] == [10, 40]
+                assert [row["price"] for row in system.rows("Prices")] == [10, 20]
+                brokers.restart(name)
+            assert [row["worth"] for row in system.rows("Worth")] == [10, 40]
+            with pytest.raises(smile.SmileError):
+                system.publish("Prices", {"item": 3, "price": 30})
+    finally:
+        brokers.close()
+
+
+def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zygote: Zygote, tmp_path: Path) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        system.publish_many("Buys", {"item": list(range(500)), "qty": [1] * 500})
+        program = system.program
+        components = components_of(brokers.deployment, program)
+        digest = component_digests(brokers.deployment, program)["Sold"]
+        leaf = leaf_of(program.plan.views["Sold"], Emit.CHANGES)
+        plan = Plan((components["Buys"], components["Sold"], leaf))
+        told: list[Deliver | Batch] = []
+        first = Connection(brokers.address)
+        handle = first.open_leaf(plan, leaf, told.append, watch=True, digest=digest)
+        wait_for(lambda: handle.run(lambda leaf: len(leaf.operator.rows)) == 500, "the snapshot")
+        assert isinstance(told[0], Deliver)
+        assert told[0].kind == "snapshot"
+        kept = handle.run(lambda leaf: leaf.checkpoint())
+        first.close()
+        system.publish("Buys", {"item": 7, "qty": 5})
+        brokers.restart("a")
+        again: list[Deliver | Batch] = []
+        second = Connection(brokers.address)
+        second.open_leaf(plan, leaf, again.append, watch=True, digest=digest, kept=kept)
+        wait_for(lambda: again, "what changed")
+        assert [list(one.rows()) for one in again if isinstance(one, Batch)] == [[(7, 6, 2)]]
+        second.close()
+        third = Connection(brokers.address)
+        other = third.open_leaf(plan, leaf, again.append, watch=True, digest="of another program")
+        wait_for(lambda: other.failure, "a refusal")
+        assert "changed" in str(other.failure)
+        third.close()

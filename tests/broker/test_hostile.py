@@ -1,0 +1,133 @@
+"""Peers that stall, send garbage or ask for too much, and links that lose: nobody else is harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zmq
+
+import smile
+from runtime.wire.control import Hello, Welcome, decode_control, encode_control
+from tests.broker.processes import Zygote, kill, running, wait_for
+from tests.broker.test_processes import ONE, PROGRAM, THREE, totals
+
+
+@contextmanager
+def raw(kind: int, address: str) -> Iterator[zmq.Socket[bytes]]:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    made = context.socket(kind)
+    made.linger = 0
+    made.connect(address)
+    try:
+        yield made
+    finally:
+        context.destroy(0)
+
+
+def test_garbage_on_both_sockets_is_refused_and_counted(zygote: Zygote, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        system.publish("Buys", {"item": 1, "qty": 5})
+        serving = json.loads((tmp_path / "a" / "serving.json").read_text())
+        good = encode_control(Hello(1, "x", "client", 1))[0]
+        with raw(zmq.DEALER, brokers.address) as dealer:
+            for number in range(300):
+                body = chance.randbytes(chance.randrange(60))
+                if number % 3 == 0:
+                    body = bytes(b ^ (1 << chance.randrange(8) if chance.random() < 0.1 else 0) for b in good)
+                dealer.send_multipart([body] * chance.randrange(1, 5))
+            dealer.send_multipart([good])
+            answers = 0
+            while True:  # some of the damaged hellos were still hellos
+                assert dealer.poll(10_000)
+                answers += 1
+                if decode_control(dealer.recv_multipart()) == Welcome(
+                    1,
+                    "a",
+                    system.connection.status()["a"]["incarnation"],
+                    serving["data_address"],
+                    brokers.deployment.digest,
+                ):
+                    break
+        with raw(zmq.XSUB, serving["data_address"]) as subscriber:
+            for body in (b"", b"\1", b"\0", b"\1" + bytes(16), b"\1" + bytes(24), b"\2abc", chance.randbytes(100)):
+                subscriber.send(body)
+            assert not subscriber.poll(300)  # a subscription to everything, or to a guess, gives nothing
+        for port in (brokers.address, serving["data_address"]):
+            with socket.create_connection(("127.0.0.1", int(port.rpartition(":")[2]))) as plain:
+                plain.sendall(chance.randbytes(5_000))
+        system.publish("Buys", {"item": 1, "qty": 6})
+        assert totals(system) == {1: 11}
+        counters = brokers.status(system, "a")["counters"]
+        assert counters["refused.wire-garbage"] > 50
+        assert counters["refused.topic"] >= 1
+
+
+def test_another_version_is_told_so(zygote: Zygote, tmp_path: Path) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, raw(zmq.DEALER, brokers.address) as dealer:
+        frame = bytearray(encode_control(Hello(1, "x", "client", 1))[0])
+        frame[1] = 99  # the header's first field
+        dealer.send(bytes(frame))
+        assert dealer.poll(10_000)
+        answer = decode_control(dealer.recv_multipart())
+        assert getattr(answer, "code", "") == "wire-version"
+
+
+def test_a_stalled_subscriber_costs_the_broker_no_memory_and_catches_up(zygote: Zygote, tmp_path: Path) -> None:
+    out = tmp_path / "seen.json"
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        pid = zygote.run("subscriber", address=brokers.address, view="Sold", out=str(out))
+        system.publish("Buys", {"item": 0, "qty": 1})
+        wait_for(out.exists, "the subscriber")
+        os.kill(pid, signal.SIGSTOP)
+        columns = {"item": list(range(1000)), "qty": [1] * 1000}
+        for _ in range(50):  # everything has its final size now
+            system.publish_many("Buys", columns)
+        before = brokers.memory("a")
+        began = time.monotonic()
+        for _ in range(600):  # 600 messages of 30 kB: more than may wait for one subscriber
+            system.publish_many("Buys", columns)
+        assert time.monotonic() - began < 60
+        assert brokers.memory("a") - before < 40e6
+        os.kill(pid, signal.SIGCONT)
+        last = {"item": 999, "total": 651, "number": 651}
+        system.publish_many("Buys", columns)
+        wait_for(lambda: json.loads(out.read_text())[1] == last, "the subscriber to catch up")
+        kill(pid)
+
+
+@pytest.mark.parametrize("kind", ["drop", "duplicate", "delay"])
+def test_links_that_lose_repeat_and_delay_change_nothing_but_the_time(
+    zygote: Zygote, tmp_path: Path, kind: str
+) -> None:
+    with (
+        running(zygote, tmp_path, PROGRAM, THREE, allow_faults=True) as brokers,
+        smile.connect(brokers.address) as system,
+    ):
+        for name in brokers.addresses:
+            system.connection.fault(name, kind, {"fraction": 0.3, "ms": 50})
+        system.publish_many("Items", {"item": [1, 2], "name": ["one", "two"]})
+        futures = [system.publish_nowait("Buys", {"item": 1 + i % 2, "qty": 1}) for i in range(200)]
+        for future in futures:
+            future.result(30)
+        for name in brokers.addresses:
+            system.connection.fault(name, "none", {})
+        assert totals(system) == {1: 100, 2: 100}
+        assert [row["total"] for row in system.rows("Shown")] == [100, 100]
+
+
+def test_faults_have_to_be_allowed(zygote: Zygote, tmp_path: Path) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        with pytest.raises(Exception, match="allow-faults"):
+            system.connection.fault("a", "drop", {"fraction": 1.0})
+        system.publish("Buys", {"item": 1, "qty": 5})
+        assert totals(system) == {1: 5}
