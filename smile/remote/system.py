@@ -21,6 +21,7 @@ from compiler.plan.build import ProgramPlan, ViewPlan
 from runtime.batch import Batch
 from runtime.client.connection import Connection, Standing
 from runtime.plan import Emit, Plan
+from runtime.protocol.coverage import NO_TICK
 from smile.deploy.bundles import components_of, verify
 from smile.deploy.deployment import Deployment
 from smile.digests import component_digests
@@ -71,9 +72,9 @@ class RemoteSystem(Reading):
         """Log one event; its tick. Raises PublishError if a value or a rule does not allow it.
 
         It is on disk when this returns. A broker that is down is waited for, and the row sent again, logged once.
-        `once=(producer, number)` is for rows that the caller may repeat, in another process too: whatever has the same
-        name is logged once and gets the ticks of the first. Of each producer the newest 1,024 are remembered, so numbers
-        should rise.
+        `once=(producer, number)` is for rows that the caller may repeat, in another process too: what has the same name
+        is logged once and gets the ticks of the first. The newest 1,024 of a producer are remembered, so numbers should
+        rise.
         """
         tick: int = self.outcome(self.publish_nowait(stream, row, once=once))
         return tick
@@ -173,7 +174,11 @@ class RemoteSystem(Reading):
             raise failure
 
     def _target(self, needed: list[str], standing: Standing) -> Target:
-        own = {name: self._lanes[name].last_tick for name in needed if name in self._lanes}
+        own = {
+            name: self._lanes[name].last_tick if name in self._lanes else NO_TICK  # tables have no lane
+            for name in needed
+            if self._plan.components[name].is_stream
+        }
         told = {name: coverage[0].horizon() for name, coverage in standing.coverages.items() if name in own}
         return {name: max(tick, told.get(name, tick)) for name, tick in own.items()}
 
