@@ -21,6 +21,7 @@ JAVA_MIN = 17
 NEEDED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
 }
 DEFAULTS = {
     "spark.ui.enabled": "false",

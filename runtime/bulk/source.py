@@ -1,0 +1,262 @@
+"""The data source `smile` for Spark: events of a stream, from the archive and from the live log.
+
+    spark.dataSource.register(SmileSource)
+    spark.read.format("smile").option("stream", "Sellers").option("archive", A).option("data", D).load()
+    spark.readStream.format("smile")...
+
+`archive` and `data` are folders (one or both; `data` may name several, separated by commas). Ticks that both have come
+from the archive. `columns` (comma-separated) reads only some; `from` and `to` are ticks. With `pushdown=true` filters
+on `tick` skip files and batches too (the session needs spark.sql.python.filterPushdown.enabled=true). A stream query
+takes at most `maxEventsPerTrigger` events at a time. This module runs in Spark's Python workers too: they need this
+package, as the documentation says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+from runtime.bulk.columns import TICK, LoggedColumn, logged_columns, record_batch, spark_schema
+from runtime.bulk.manifest import ArchivedStream, read_manifest
+from runtime.log.reader import LoggedStream, LogReader
+
+TICK_MAX = 2**63 - 1
+PARTITION_ROWS = 1_000_000
+"""Events of one task: enough to be worth one, few enough to spread over workers."""
+
+MAX_EVENTS_PER_TRIGGER = 1_000_000
+
+
+class SourceError(ValueError):
+    """An option is missing or wrong; the message names it."""
+
+
+@dataclass(frozen=True)
+class Piece(InputPartition):
+    """Ticks [first..last] of one archived file, or of the log in one folder."""
+
+    place: str
+    is_archived: bool
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the events of one stream are. Made on the driver, opened again by every worker."""
+
+    stream: str
+    archive: str | None
+    folders: tuple[str, ...]
+    columns: tuple[LoggedColumn, ...]
+
+    def archived(self) -> ArchivedStream | None:
+        return None if self.archive is None else read_manifest(Path(self.archive)).streams.get(self.stream)
+
+    def logged(self) -> tuple[str, LoggedStream] | None:
+        """The folder that has this stream, and how far."""
+        for folder in self.folders:
+            with LogReader(folder) as reader:
+                found = reader.streams().get(self.stream)
+            if found is not None:
+                return folder, found
+        return None
+
+    def latest(self) -> int:
+        """All events up to this tick are there."""
+        archived, logged = self.archived(), self.logged()
+        return max(archived.horizon if archived else -1, logged[1].last_tick if logged else -1)
+
+    def pieces(self, first: int, last: int, rows: int = PARTITION_ROWS) -> list[Piece]:
+        """Disjoint pieces that hold all events in [first..last]."""
+        archived, logged = self.archived(), self.logged()
+        found: list[Piece] = []
+        if archived is not None and self.archive is not None:
+            until = min(last, archived.horizon)
+            for file in archived.files_in(first, until):
+                path = str(Path(self.archive) / file.path)
+                found.append(Piece(path, True, max(first, file.first_tick), min(until, file.last_tick)))
+            first = max(first, archived.horizon + 1)
+        if logged is not None and first <= min(last, logged[1].last_tick):
+            folder, stream = logged
+            found += _log_pieces(folder, stream, first, min(last, stream.last_tick), rows)
+        return found
+
+    def read(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
+        if piece.is_archived:
+            yield from _archived_batches(piece, names)
+            return
+        with LogReader(piece.place) as reader:
+            stream = reader.streams()[self.stream]
+            for batch in reader.batches(stream, piece.first, piece.last):
+                yield record_batch(self.columns, batch).select(list(names))
+
+
+def _log_pieces(folder: str, stream: LoggedStream, first: int, last: int, rows: int) -> list[Piece]:
+    """Cut between batches, by their sizes: how many events a batch has is not known without reading it."""
+    bytes_max = rows * 8 * (len(stream.columns) + 1)
+    with LogReader(folder) as reader:
+        ranges = reader.ranges(stream, first, last)
+    found: list[Piece] = []
+    start, size = first, 0
+    for at, one in enumerate(ranges):
+        size += one.size
+        is_end = at + 1 == len(ranges)
+        if is_end or size >= bytes_max:
+            end = last if is_end else one.last_tick
+            found.append(Piece(folder, False, start, end))
+            start, size = end + 1, 0
+    return found
+
+
+def _archived_batches(piece: Piece, names: Sequence[str]) -> Iterator[Any]:
+    wanted = list(dict.fromkeys([*names, TICK]))
+    for batch in pq.ParquetFile(piece.place).iter_batches(columns=wanted):
+        ticks = batch.column(TICK)
+        inside = pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last))
+        yield batch.filter(inside).select(list(names))
+
+
+class SmileSource(DataSource):
+    """Options: stream, archive, data, columns, from, to, pushdown, maxEventsPerTrigger."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "smile"
+
+    def _origin(self) -> Origin:
+        stream, archive, data = (self.options.get(name) for name in ("stream", "archive", "data"))
+        if not stream:
+            raise SourceError('the option "stream" is missing: .option("stream", NAME)')
+        if not archive and not data:
+            raise SourceError('neither "archive" nor "data" is given: name the folder of an archive or of a broker')
+        folders = tuple(part for part in (data or "").split(",") if part)
+        origin = Origin(stream, archive or None, folders, ())
+        archived, logged = origin.archived(), origin.logged()
+        if archived is None and logged is None:
+            raise SourceError(f"no stream `{stream}` in {', '.join(filter(None, (archive, *folders)))}")
+        stored = logged[1].columns if logged is not None else archived.columns if archived is not None else ()
+        return Origin(stream, archive or None, folders, logged_columns(stored))
+
+    def _names(self, origin: Origin) -> tuple[str, ...]:
+        known = (TICK, *(column.name for column in origin.columns))
+        given = tuple(part.strip() for part in (self.options.get("columns") or "").split(",") if part.strip())
+        for name in given:
+            if name not in known:
+                raise SourceError(f"stream `{origin.stream}` has no column `{name}`; it has {', '.join(known)}")
+        return given or known
+
+    def schema(self) -> str:
+        origin = self._origin()
+        names = self._names(origin)
+        by_name = {TICK: f"{TICK} bigint", **{c.name: spark_schema([c]).partition(", ")[2] for c in origin.columns}}
+        return ", ".join(by_name[name] for name in names)
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        origin = self._origin()
+        kind = PruningReader if self.options.get("pushdown") == "true" else EventReader
+        return kind(origin, self._names(origin), self._end("from", 0), self._end("to", TICK_MAX))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        origin = self._origin()
+        limit = int(self.options.get("maxEventsPerTrigger") or MAX_EVENTS_PER_TRIGGER)
+        return EventStreamReader(origin, self._names(origin), self._end("from", 0), limit)
+
+    def _end(self, option: str, default: int) -> int:
+        given = self.options.get(option)
+        try:
+            return default if given is None else int(given)
+        except ValueError:
+            raise SourceError(f'the option "{option}" is a tick, not {given!r}') from None
+
+
+class EventReader(DataSourceReader):
+    def __init__(self, origin: Origin, names: tuple[str, ...], first: int, last: int) -> None:
+        self._origin = origin
+        self._names = names
+        self._first = first
+        self._last = last
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return self._origin.pieces(self._first, self._last) or [Piece("", True, 0, -1)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Piece)
+        if partition.last < partition.first:
+            return iter(())
+        return self._origin.read(partition, self._names)
+
+
+class PruningReader(EventReader):
+    """Skips ticks that a filter excludes. Spark refuses a reader that can do this unless the session allows it, hence
+    the option `pushdown`; our own session does."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  Spark's name
+        """Ticks are pruned here; every filter is still applied by Spark, which is cheap and cannot be wrong."""
+        for one in filters:
+            match one:
+                case GreaterThanOrEqual(attribute=(name,), value=int(tick)) if name == TICK:
+                    self._first = max(self._first, tick)
+                case GreaterThan(attribute=(name,), value=int(tick)) if name == TICK:
+                    self._first = max(self._first, tick + 1)
+                case LessThanOrEqual(attribute=(name,), value=int(tick)) if name == TICK:
+                    self._last = min(self._last, tick)
+                case LessThan(attribute=(name,), value=int(tick)) if name == TICK:
+                    self._last = min(self._last, tick - 1)
+                case EqualTo(attribute=(name,), value=int(tick)) if name == TICK:
+                    self._first, self._last = max(self._first, tick), min(self._last, tick)
+                case _:
+                    pass
+            yield one
+
+
+class EventStreamReader(DataSourceStreamReader):
+    """The offset is a tick: everything up to it has been read."""
+
+    def __init__(self, origin: Origin, names: tuple[str, ...], first: int, limit: int) -> None:
+        self._origin = origin
+        self._names = names
+        self._first = first
+        self._limit = limit
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        return ReadMaxRows(self._limit)
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  Spark's name
+        return {TICK: self._first - 1}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  Spark's name
+        latest = max(self._origin.latest(), start[TICK])
+        if isinstance(limit, ReadAllAvailable):
+            return {TICK: latest}
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit
+        pieces = self._origin.pieces(start[TICK] + 1, latest, rows)
+        return {TICK: pieces[0].last if pieces else latest}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return self._origin.pieces(start[TICK] + 1, end[TICK])
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Piece)
+        return self._origin.read(partition, self._names)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Nothing to release: the log and the archive decide themselves what they keep."""

@@ -1,0 +1,207 @@
+"""Goal: the archive has every logged event exactly once, whatever interrupts it, and Spark reads it as it was."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import smile
+from runtime.bulk import archive as archiving
+from runtime.bulk.archive import archive_logs, compact, verify_files
+from runtime.bulk.manifest import ArchiveBusy, ArchivedStream, ArchiveError, Manifest, read_manifest, write_manifest
+from runtime.bulk.source import SmileSource
+from runtime.log.reader import LogReader
+from runtime.log.stream_log import LogCorrupt
+
+PROGRAM = """
+stream Trades(
+    id int, price decimal(10,2), at time, side enum('buy', 'sell'), note text null, ok bool, x float, d duration
+);
+view Sides = from Trades |> aggregate n := count(), worth := sum(price) group by side;
+"""
+
+
+def trade(number: int) -> dict[str, object]:
+    return {
+        "id": number,
+        "price": Decimal(number) / 4,
+        "at": f"2026-01-01 00:00:{number % 60:02}",
+        "side": "buy" if number % 3 else "sell",
+        "note": None if number % 5 == 0 else f"n{number}\n",
+        "ok": number % 2 == 0,
+        "x": number / 8,
+        "d": timedelta(seconds=number),
+    }
+
+
+def publish(data: Path, numbers: range, size: int = 100) -> None:
+    with smile.run(smile.compile(PROGRAM), data=data) as system:
+        rows = [trade(number) for number in numbers]
+        for start in range(0, len(rows), size):
+            system.publish_many("Trades", rows[start : start + size])
+
+
+def read(spark: SparkSession, **options: str) -> list[tuple[object, ...]]:
+    spark.dataSource.register(SmileSource)
+    frame = spark.read.format("smile").options(stream="Trades", **options).load()
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def test_events_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    publish(data, range(1, 251))
+    (done,) = archive_logs(spark, archive, [data])
+    assert (done.stream, done.events) == ("Trades", 250)
+    assert verify_files(archive) == []
+    archived = read(spark, archive=str(archive))
+    assert archived == read(spark, data=str(data))
+    assert [row[1] for row in archived] == list(range(1, 251))
+    tick, number, price, at, side, note, ok, x, duration = archived[14]
+    assert (number, price, side, note, ok, x, duration) == (15, Decimal("3.75"), "sell", None, False, 1.875, 15_000_000)
+    assert str(at).startswith("2026-01-01 00:00:15")
+    assert isinstance(tick, int)
+    horizon = read_manifest(archive).streams["Trades"].horizon
+    with LogReader(data) as reader:
+        assert reader.streams()["Trades"].last_tick == horizon
+
+
+def test_a_second_run_adds_only_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    publish(data, range(1, 101))
+    archive_logs(spark, archive, [data])
+    assert archive_logs(spark, archive, [data])[0].events == 0
+    publish(data, range(101, 181))
+    assert archive_logs(spark, archive, [data])[0].events == 80
+    # Both at once: what the archive has is not read from the log again.
+    assert [row[1] for row in read(spark, archive=str(archive), data=str(data))] == list(range(1, 181))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moment", ["before the move", "after one move", "before the manifest", "after the manifest"])
+def test_interrupted_anywhere_each_event_is_there_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    publish(data, range(1, 101))
+    archive_logs(spark, archive, [data])
+    publish(data, range(101, 151))
+    calls = 0
+
+    def dying(function: Callable[..., None], after: int, *, before: bool) -> Callable[..., None]:
+        def call(*arguments: object) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == after and before:
+                raise Killed
+            function(*arguments)
+            if calls == after:
+                raise Killed
+
+        return call
+
+    with monkeypatch.context() as patched:
+        if "move" in moment:
+            patched.setattr(os, "replace", dying(os.replace, 1, before="before" in moment))
+        else:
+            patched.setattr(archiving, "write_manifest", dying(write_manifest, 1, before="before" in moment))
+        with pytest.raises(Killed):
+            archive_logs(spark, archive, [data])
+    assert [row[1] for row in read(spark, archive=str(archive), data=str(data))] == list(range(1, 151))
+    archive_logs(spark, archive, [data])
+    assert [row[1] for row in read(spark, archive=str(archive))] == list(range(1, 151))
+    named = read_manifest(archive).paths
+    assert {str(path.relative_to(archive)) for path in (archive / "streams").rglob("*.parquet")} == named
+
+
+def test_small_files_are_compacted_and_nothing_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 3)
+    for start in range(1, 81, 20):
+        publish(data, range(start, start + 20))
+        archive_logs(spark, archive, [data])
+    before = read(spark, archive=str(archive))
+    assert len(read_manifest(archive).paths) == 4
+    assert compact(spark, archive, rows=1_000) == 3
+    assert len(read_manifest(archive).paths) == 1
+    assert read(spark, archive=str(archive)) == before
+    assert verify_files(archive) == []
+
+
+def test_ticks_and_columns_are_pruned(spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    publish(data, range(1, 101), size=10)
+    spark.dataSource.register(SmileSource)
+    frame = (
+        spark.read.format("smile").options(stream="Trades", data=str(data), columns="tick,id", pushdown="true").load()
+    )
+    ticks = {row["id"]: row["tick"] for row in frame.collect()}
+    assert frame.columns == ["tick", "id"]
+    some = frame.where(f"tick >= {ticks[31]} and tick < {ticks[61]}")
+    assert sorted(row["id"] for row in some.collect()) == list(range(31, 61))
+
+
+def test_a_stream_query_takes_what_comes_in_bounded_steps(spark: SparkSession, tmp_path: Path) -> None:
+    data, sink = tmp_path / "data", tmp_path / "sink"
+    publish(data, range(1, 101), size=10)
+    spark.dataSource.register(SmileSource)
+    query = (
+        spark.readStream.format("smile")
+        .options(stream="Trades", data=str(data), columns="id", maxEventsPerTrigger="30")
+        .load()
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "progress"))
+        .start(str(sink))
+    )
+    try:
+        query.processAllAvailable()
+        publish(data, range(101, 121))
+        query.processAllAvailable()
+        batches = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+    finally:
+        query.stop()
+    assert sorted(row["id"] for row in spark.read.parquet(str(sink)).collect()) == list(range(1, 121))
+    assert len(batches) >= 3
+
+
+def test_two_writers_cannot_both_be_next(tmp_path: Path) -> None:
+    one = Manifest().with_stream("S", ArchivedStream((("a", "int"),), horizon=5))
+    write_manifest(tmp_path, one)
+    with pytest.raises(ArchiveBusy, match="manifest 1"):
+        write_manifest(tmp_path, one)
+    assert read_manifest(tmp_path) == one
+
+
+def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
+    write_manifest(tmp_path, Manifest().with_stream("S", ArchivedStream((("a", "int"),), horizon=5)))
+    (path,) = (tmp_path / "manifests").glob("*.json")
+    path.write_text(path.read_text().replace('"horizon": 5', '"horizon": 6'))
+    with pytest.raises(ArchiveError, match=r"0000000001\.json cannot be read: its checksum"):
+        read_manifest(tmp_path)
+
+
+def test_a_damaged_log_stops_the_archive(spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    publish(data, range(1, 101))
+    with LogReader(data) as reader:
+        stream = reader.streams()["Trades"]
+        assert sum(len(batch) for batch in reader.batches(stream, 0, stream.last_tick)) == 100
+
+    with sqlite3.connect(data / "events.sqlite") as connection:
+        connection.execute("update batches set checksum = checksum + 1")
+    with LogReader(data) as reader, pytest.raises(LogCorrupt, match="is damaged"):
+        list(reader.batches(stream, 0, stream.last_tick))
+    with pytest.raises(Exception, match="is damaged"):
+        archive_logs(spark, tmp_path / "archive", [data])
+    assert read_manifest(tmp_path / "archive").streams == {}

@@ -1,0 +1,76 @@
+"""Goal: a view computed by Spark at a tick is the view that the engine had then, from the archive, the log, or both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+import smile
+from runtime.bulk.archive import archive_logs
+from smile.bulk.recompute import plan_of, recompute
+from smile.bulk.sources import Sources
+from smile.bulk.verify import compare, cut_of, verify
+
+TICKETS = Path(__file__).parents[2] / "examples" / "tickets" / "tickets.mpl"
+
+
+def traffic(system: smile.System, rng: Random, events: int) -> None:
+    for _ in range(events):
+        item = rng.randrange(20)
+        if rng.random() < 0.2:
+            try:
+                system.publish("Sellers", {"item_id": item, "price": f"{rng.randrange(1000)}.50", "qty": 50})
+            except smile.PublishError:
+                continue
+        else:
+            stream = rng.choice(("BuyersEast", "BuyersWest"))
+            system.publish(stream, {"item_id": item, "qty": rng.randrange(1, 9)})
+
+
+def test_views_are_what_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    program = smile.compile(TICKETS)
+    rng = Random(7)
+    with smile.run(program, data=data) as system:
+        traffic(system, rng, 120)
+        earlier, earlier_rows = cut_of(system, "Available")
+        archive_logs(spark, archive, [data])
+        traffic(system, rng, 120)
+        logs, both = Sources(None, (data,)), Sources(archive, (data,))
+        # The newest state, from the log alone and from archive and log; and the past, which the archive has.
+        for sources in (logs, both):
+            found = recompute(spark, program, "Available", sources)
+            assert compare(found, system.rows("Available")).differences == ()
+        then = recompute(spark, program, "Available", Sources(archive, ()), as_of=earlier)
+        assert compare(then, earlier_rows).differences == ()
+        assert earlier_rows != system.rows("Available")
+        verdict = verify(spark, system, "Available", both)
+        assert verdict.is_right
+        assert verdict.rows == len(system.rows("Available"))
+    shown = {row["item_id"]: row["price"] for row in found.frame.collect()}
+    assert shown == {row["item_id"]: row["price"] for row in found.frame.toPandas().to_dict("records")}
+
+
+def test_a_wrong_row_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    program = smile.compile("stream S(a int, d decimal(8,2)); view V = from S |> aggregate t := sum(d) group by a;")
+    with smile.run(program, data=tmp_path) as system:
+        system.publish_many("S", [{"a": number % 3, "d": "1.25"} for number in range(9)])
+        found = recompute(spark, program, "V", Sources(None, (tmp_path,)))
+        rows = system.rows("V")
+    assert compare(found, rows).is_right
+    wrong = [{**rows[0], "t": rows[1]["t"] * 2}, rows[1]]  # type: ignore[operator]
+    verdict = compare(replace(found, as_of=5), wrong)
+    assert [difference.key for difference in verdict.differences] == [(0,), (2,)]
+    assert verdict.differences[1].live is None
+
+
+def test_unknown_views_and_missing_events_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    program = smile.compile("stream S(a int); view V = from S |> aggregate n := count();")
+    with pytest.raises(smile.UnknownName, match="no view `W`"):
+        plan_of(program, "W")
+    with pytest.raises(smile.SmileError, match="no events of stream `S` in nowhere"):
+        recompute(spark, program, "V", Sources(None, ()), as_of=3)
