@@ -35,7 +35,7 @@ VERSION = 1
 HEADER_BYTES_MAX = 4096
 _MAGIC = b"smileCS\n"
 _HEAD = Struct("<8sIII")  # magic, version, length of the header, checksum of header and data
-_ACKNOWLEDGED = "acknowledged"
+_ACKNOWLEDGED = "durable"
 _SUFFIX = ".checkpoint"
 _LOCK = "lock"
 

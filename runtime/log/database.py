@@ -7,6 +7,7 @@ deletes that log altogether if the database is empty.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import sqlite3
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from runtime.log.acknowledged import read_acknowledged
 from runtime.log.state import Seal, State, seals_in
-from runtime.log.stream_log import LogCorrupt, LogError, LogFull
+from runtime.log.stream_log import LogCorrupt, LogError, LogFull, LogLocked
 
 FILE_NAME = "events.sqlite"
 WAL_NAME = FILE_NAME + "-wal"
@@ -65,6 +66,17 @@ class Evidence:
     source: str
 
 
+def locked(path: Path) -> int:
+    """The handle that holds the lock of a folder; closing it gives it back. Raises LogLocked."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise LogLocked(f"{path.parent} is in use by another process, or by another system of this one") from None
+    return handle
+
+
 def evidence_in(folder: Path) -> Evidence:
     """What the files say about commits that were on disk; to be read before SQLite opens them."""
     found = Evidence(read_acknowledged(folder / ACKNOWLEDGED_NAME), ACKNOWLEDGED_NAME)
@@ -98,7 +110,7 @@ def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, State]
         if size == 0 or not connection.execute("select 1 from sqlite_schema limit 1").fetchone():
             if evidence.number:
                 raise LogCorrupt(f"{path} has no tables, but {evidence.number} commits were made; {remedy(folder)}")
-            _create(connection)
+            create(connection)
         state = _checked(connection, path, size)
     except sqlite3.Error as error:
         connection.close()
@@ -134,7 +146,7 @@ def connected(path: Path, *, is_synced: bool) -> sqlite3.Connection:
     return connection
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def create(connection: sqlite3.Connection) -> None:
     connection.execute("begin immediate")
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     for statement in TABLES.values():

@@ -8,12 +8,10 @@ number that none before it had. docs/log.md says what which damage looks like.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
 import time
-import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -23,11 +21,12 @@ from typing import Any, Literal
 
 from runtime.files import make_folder, sync_folder
 from runtime.log.acknowledged import AcknowledgedFile
-from runtime.log.database import ACKNOWLEDGED_NAME, LOCK_NAME, as_log_error, opened, remedy
+from runtime.log.checksums import stream_checksum
+from runtime.log.database import ACKNOWLEDGED_NAME, LOCK_NAME, as_log_error, locked, opened, remedy
 from runtime.log.keeper import Keeper
 from runtime.log.sqlite_log import SqliteLog
 from runtime.log.state import Position, Seal, State
-from runtime.log.stream_log import LogCorrupt, LogError, LogLocked, SchemaChanged
+from runtime.log.stream_log import LogCorrupt, LogError, SchemaChanged
 
 __all__ = ["LogDirectory", "SqliteLog", "Sync", "Waiting"]
 
@@ -73,7 +72,7 @@ class LogDirectory:
         self._waiting: Waiting | None = None
         self._trims: set[int] = set()  # streams with batches that wait for their deletion
         make_folder(self.folder)
-        self._lock = _locked(self.folder / LOCK_NAME)
+        self._lock = locked(self.folder / LOCK_NAME)
         try:
             self.connection, self._state = opened(self.folder, is_synced=self._is_synced)
             try:
@@ -125,13 +124,19 @@ class LogDirectory:
             )
         return SqliteLog(self, name, number, width, producer_window)
 
+    def all_streams(self) -> Iterator[SqliteLog]:
+        """Every stream that was ever opened here, whatever its columns, to be read."""
+        for name, (number, columns, _) in self._streams.items():
+            yield SqliteLog(self, name, number, len(columns.splitlines()) + 1, producer_window=1)
+
     def _add_stream(self, name: str, columns: str, rules: str) -> int:
         number = len(self._streams) + 1
         if number > STREAMS_MAX:
             raise LogError(f"{self.folder} has had {number - 1} streams, which is the most that it can keep apart")
-        row = (number, name, columns, rules, _stream_checksum(number, name, columns, rules))
+        row = (number, name, columns, rules, stream_checksum(number, name, columns, rules))
         assert self._waiting is None
-        self._commit(Waiting({number: Position()}), self._state.epoch, row)
+        begin = Position(reserved_tick=self._state.floor_tick, trimmed_tick=self._state.floor_tick)
+        self._commit(Waiting({number: begin}), self._state.epoch, row)
         self._streams[name] = (number, columns, rules)
         return number
 
@@ -139,7 +144,7 @@ class LogDirectory:
         found: dict[str, tuple[int, str, str]] = {}
         rows = self.query("select number, stream, columns, rules, checksum from streams order by number", ())
         for number, name, columns, rules, checksum in rows:
-            if not isinstance(number, int) or checksum != _stream_checksum(number, str(name), str(columns), str(rules)):
+            if not isinstance(number, int) or checksum != stream_checksum(number, str(name), str(columns), str(rules)):
                 raise self.corrupt(f"the entry of stream {number} is damaged (checksum)")
             found[str(name)] = (number, str(columns), str(rules))
         if [number for number, _, _ in found.values()] != list(range(1, len(self._state.positions) + 1)):
@@ -220,7 +225,7 @@ class LogDirectory:
         waiting.trimmed = [one for one in self._trims if self._delete_trimmed(one, merged[one - 1].trimmed_tick)]
         number = self._state.seal.number + 1
         synced = number - 1 if self._is_synced else self._keeper.synced
-        state = State(Seal(number, synced), epoch, tuple(merged))
+        state = State(Seal(number, synced), epoch, tuple(merged), self._state.floor_tick)
         connection.execute("update state set body = ? where id = 1", (state.encode(),))
         return state
 
@@ -296,20 +301,6 @@ class LogDirectory:
         self._acknowledged.close()
         self.connection.close()
         os.close(self._lock)
-
-
-def _locked(path: Path) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise LogLocked(f"{path.parent} is in use by another process, or by another system of this one") from None
-    return handle
-
-
-def _stream_checksum(number: int, name: str, columns: str, rules: str) -> int:
-    return zlib.crc32("\0".join((str(number), name, columns, rules)).encode())
 
 
 def _difference(had: Mapping[str, str], has: Mapping[str, str]) -> str:

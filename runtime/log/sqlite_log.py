@@ -6,15 +6,14 @@ that were missing between two others would leave a hole in the chain. Made by `L
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from runtime.batch import Batch
 from runtime.log import codec
+from runtime.log.checksums import batch_checksum, publish_checksum
 from runtime.log.stream_log import LogCorrupt, LogFenced, Reading, StreamLog
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import LogState
@@ -25,17 +24,6 @@ if TYPE_CHECKING:
 
 _WINDOW_SLACK = 8
 """A producer's publishes are forgotten an eighth of a window at a time, not one by one."""
-
-_HEAD = Struct("<qqqqq")
-
-
-def batch_checksum(stream: int, last: int, first: int, previous: int, producer: str, sequence: int, body: bytes) -> int:
-    head = _HEAD.pack(stream, last, first, previous, sequence) + producer.encode()
-    return zlib.crc32(body, zlib.crc32(head))
-
-
-def publish_checksum(stream: int, producer: str, sequence: int, ticks: bytes) -> int:
-    return zlib.crc32(ticks, zlib.crc32(b"%d %d %s" % (stream, sequence, producer.encode())))
 
 
 class SqliteLog(StreamLog):

@@ -52,15 +52,17 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`positions` in the order of the streams' numbers, from 1."""
+    """`positions` in the order of the streams' numbers, from 1. `floor_tick`: a repair has lost whole streams, and one
+    that is new here may be one of them; up to this tick nobody knows."""
 
     seal: Seal
     epoch: int
     positions: tuple[Position, ...]
+    floor_tick: int = NO_TICK
 
     def encode(self) -> bytes:
         seal = _SEAL.pack(MAGIC, self.seal.number, self.seal.synced)
-        rest: bytes = msgpack.packb([self.epoch, [_plain(position) for position in self.positions]])
+        rest: bytes = msgpack.packb([self.epoch, self.floor_tick, [_plain(position) for position in self.positions]])
         body = seal + _CHECKSUM.pack(zlib.crc32(seal)) + rest
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
@@ -72,8 +74,8 @@ class State:
             raise ValueError("the record of the positions is damaged (checksum)")
         _, number, synced = _SEAL.unpack_from(body)
         try:
-            epoch, positions = msgpack.unpackb(body[_HEAD_BYTES:])
-            return State(Seal(number, synced), int(epoch), tuple(map(_position, positions)))
+            epoch, floor, positions = msgpack.unpackb(body[_HEAD_BYTES:])
+            return State(Seal(number, synced), int(epoch), tuple(map(_position, positions)), int(floor))
         except (msgpack.UnpackException, TypeError, ValueError) as broken:
             raise ValueError(f"the record of the positions is not readable: {broken}") from broken
 

@@ -24,6 +24,7 @@ from smile.cli.keys import keys
 from smile.cli.logs import logs
 from smile.cli.publish import publish
 from smile.cli.query import query
+from smile.cli.repair import repair
 from smile.cli.run import run
 from smile.cli.sim import sim
 from smile.cli.status import status
@@ -43,7 +44,7 @@ PANELS = {
     "Write": (init, check, fmt, explain, compile_command),
     "Run": (run, broker, deploy),
     "Use": (publish, subscribe, query),
-    "Look after": (status, top, logs),
+    "Look after": (status, top, logs, repair),
     "Try hard": (sim, bench),
 }
 for panel, commands in PANELS.items():

@@ -93,7 +93,7 @@ def test_an_unreadable_acknowledgement_leaves_only_the_newest(store: CheckpointS
     store.save("v", "d", 1, 1, b"one")
     store.note_acknowledged("v", "d", 1, 1, 100)
     store.save("v", "d", 1, 2, b"two")
-    damage(store, "acknowledged")
+    damage(store, "durable")
     found = store.load("v", "d")
     assert (found.data, found.acknowledged_horizon) == (b"two", TICK_MAX)
     damage(store, "1-2.checkpoint")

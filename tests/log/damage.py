@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -30,6 +31,14 @@ WORDS = [("name", "text null"), ("n", "int")]
 NUMBERS = [("a", "int"), ("b", "float")]
 Files = dict[str, bytes]
 Answer = object
+
+
+@contextmanager
+def quick_folder() -> Iterator[Path]:
+    """A folder in memory, where there is one: what is tested here does not depend on a real disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 def words(first: int, count: int) -> Batch:
@@ -91,6 +100,14 @@ def files_of(folder: Path) -> Files:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")}
 
 
+def put(folder: Path, files: Files) -> None:
+    """These files and nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
 @dataclass
 class Judge:
     """`folder` is overwritten with every case."""
@@ -101,10 +118,7 @@ class Judge:
 
     def verdict(self, changed: Files) -> str:
         """ "right" or "stopped"; AssertionError if the answer is wrong or the error not the right one."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir()
-        for name, data in {**self.files, **changed}.items():
-            (self.folder / name).write_bytes(data)
+        put(self.folder, {**self.files, **changed})
         stop, found = "", None
         try:
             found = answer(self.folder)
@@ -132,9 +146,7 @@ def judge(folder: Path) -> Judge:
     files = files_of(folder / "made")
     directory.close()
     made = Judge(folder / "case", files, None)
-    (folder / "case").mkdir()
-    for name, data in files.items():
-        (folder / "case" / name).write_bytes(data)
+    put(made.folder, files)
     made.expected = answer(folder / "case")
     return made
 
@@ -181,9 +193,8 @@ def run(made: Judge, cases: Iterator[tuple[str, Files]]) -> Counter[str]:
 
 
 def main() -> None:
-    where = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=where if where.is_dir() else None) as folder:
-        made = judge(Path(folder))
+    with quick_folder() as folder:
+        made = judge(folder)
         for what, cases in (
             ("truncations", truncations(made.files)),
             (

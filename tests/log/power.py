@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,10 +21,14 @@ from runtime.batch import Batch
 from runtime.checkpoints.store import CheckpointStore
 from runtime.log.sqlite import LogDirectory, SqliteLog, Sync
 from runtime.protocol.coverage import TICK_MAX, Coverage
+from tests.log.damage import quick_folder
 from tests.log.recorded_disk import Recording, recorded
 
 COLUMNS = [("text", "text"), ("n", "int")]
 STREAMS = ("S", "T")
+LIVES = 40
+"""Of one disk, one after the other; then a new one, because reading all of a log again and again takes its time."""
+
 Event = tuple[object, ...]
 
 
@@ -41,6 +44,9 @@ class Ledger:
     checkpoint: tuple[int, int] = (0, 0)
     begun: list[tuple[str, int]] = field(default_factory=list)
     """The publishes of the newest group: all of them are there, or none."""
+
+    def count(self) -> int:
+        return sum(map(len, self.events.values()))
 
     def note(self, fact: Any) -> None:
         match fact:
@@ -227,26 +233,28 @@ def cut_unsynced(folder: Path, sync: Sync, rng: Random) -> bool:
     return lost
 
 
-def cuts(folder: Path, count: int, seed: int) -> tuple[Counter[str], Ledger]:
-    """How often power was lost when; AssertionError with seed and number if anything was lost with it."""
-    rng, ledger, moments = Random(seed), Ledger(), Counter[str]()
+def cuts(folder: Path, count: int, seed: int) -> tuple[Counter[str], int]:
+    """How often power was lost when, and how many events were acknowledged; AssertionError if any was lost with it."""
+    rng, ledger, moments, events = Random(seed), Ledger(), Counter[str](), 0
     place = folder / "disk"
-    place.mkdir()
     for number in range(1, count + 1):
+        if number % LIVES == 1:  # a new disk
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            ledger, events = Ledger(), events + ledger.count()
         try:
             moments[cut_once(place, ledger, rng, number)] += 1
         except Exception as error:
             raise AssertionError(f"seed {seed}, cut {number}: {error}") from error
-    return moments, ledger
+    return moments, events + ledger.count()
 
 
 def main() -> None:
     count, seed = (int(text) for text in (*sys.argv[1:], *("1000", "1")[len(sys.argv) - 1 :]))
-    where = Path("/dev/shm")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=where if where.is_dir() else None) as folder:
-        moments, ledger = cuts(Path(folder), count, seed)
-    events, took_s = sum(map(len, ledger.events.values())), time.monotonic() - began
+    with quick_folder() as folder:
+        moments, events = cuts(folder, count, seed)
+    took_s = time.monotonic() - began
     print(f"{count} cuts, {dict(moments)}: {events} events acknowledged or found, none lost, {took_s:.0f} s")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -11,15 +12,16 @@ import pytest
 from runtime.log.acknowledged import read_acknowledged
 from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, WAL_NAME
 from runtime.log.sqlite import LogDirectory
-from tests.log.damage import Judge, flips, judge, random_places, run, truncations
+from tests.log.damage import Judge, flips, judge, quick_folder, random_places, run, truncations
 
 FRAME_BYTES = 4096 + 24
 COMMITS = 13  # that `fill` makes
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Judge:
-    return judge(tmp_path)
+def made() -> Iterator[Judge]:
+    with quick_folder() as folder:
+        yield judge(folder)
 
 
 def test_truncated_files(made: Judge, cases: int) -> None:
