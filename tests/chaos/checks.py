@@ -6,19 +6,22 @@ What "implied" means for each kind of subscription, with K the (unknown) set of 
   event at or below the `as_of` that came with it. So  {tick <= as_of}  is a subset of K, and K of  {begun <= moment}.
 - `Sold` changes: (total, bought) must be the sums over such a K. Where few events are open, all their subsets are
   tried, so the pair must be that of real events and not merely lie between two limits.
+- A batch may tell several changes of one row. Its `as_of` is that of the last of them; those before it count from the
+  `as_of` of the batch before.
 - `Available` changes: qty - avail must be such a total; a row may go only if such a total reaches qty, and once gone it
   must stay gone, because a total never falls.
 - Bounds: the value as of `as_of` itself must lie in [low..high].
 - Cuts: after every batch, all rows together must be exactly the view as of that tick.
 - Events: each once, with the values that were published; never taken back.
-- A value may not go back: totals never fall, across kills, reconnects and resumes.
+- A value may not go back: totals never fall, across kills, reconnects and resumes. Nothing is told again as if it were
+  new (except with bounds, which may become narrower).
 - In the end the rows must be the view of all logged events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.chaos.records import Entry, Shown
 from tests.chaos.truth import Offer, Totals, Truth
@@ -88,18 +91,31 @@ def check_available(view: View, shown: Shown, at: float) -> None:
         return
     totals = view.truth.totals.get(item, _NOTHING)
     avail = shown.row["avail"]
+    if not shown.visible:
+        _check_gone(view, shown, offer, totals, at)
+        return
     if not view.total_is_possible(totals, offer.quantity - avail, None, shown.as_of, at):
         view.note(
             f"Available: item {item} shown with {avail} of {offer.quantity} as of {shown.as_of}: sold at least "
             f"{totals.as_of(shown.as_of)[0]}, at most {totals.begun_by(at)[0]}"
         )
-    if shown.visible != (avail > 0):
-        view.note(f"Available: item {item} is {'shown' if shown.visible else 'gone'} with {avail} left")
+    if avail <= 0:
+        view.note(f"Available: item {item} is shown with {avail} left")
     before = view.rows.get(shown.key)
     if before is not None and before["avail"] < avail:
         view.note(f"Available: item {item} rose from {before['avail']} to {avail}")
     if shown.low is not None and shown.high is not None:
         _check_bounds(view, shown, offer, totals)
+
+
+def _check_gone(view: View, shown: Shown, offer: Offer, totals: Totals, at: float) -> None:
+    """It comes with the values it went with or, where others only remember that it went, with the last ones shown."""
+    (item,) = shown.key
+    avail, most = shown.row["avail"], totals.begun_by(at)[0]
+    if most < offer.quantity:
+        view.note(f"Available: item {item} is gone, and at most {most} of {offer.quantity} were sold")
+    if not offer.quantity - most <= avail <= 0 and view.rows.get(shown.key) != shown.row:
+        view.note(f"Available: item {item} is gone with {avail} left, which it never had")
 
 
 def _check_bounds(view: View, shown: Shown, offer: Offer, totals: Totals) -> None:
@@ -142,7 +158,7 @@ def replay(entries: Iterable[Entry], truth: Truth, check: Check, *, is_cut: bool
             if entry.what == "resume" and entry.number not in kept:
                 view.note(f"resumed from token {entry.number}, which was never taken")
             rows, gone = kept.get(entry.number, ({}, {})) if entry.what == "resume" else ({}, {})
-            view.rows, view.gone = dict(rows), dict(gone)
+            view.rows, view.gone, view.as_of = dict(rows), dict(gone), -1
         else:
             _apply(view, entry, check)
             if is_cut:
@@ -154,14 +170,22 @@ def _apply(view: View, entry: Entry, check: Check) -> None:
     if entry.what == "snapshot" and (view.rows or view.gone):
         view.note("a snapshot in the middle of a subscription")
     view.batches += 1
-    for shown in entry.rows:
+    before = view.as_of
+    last = {shown.key: number for number, shown in enumerate(entry.rows)}
+    for number, shown in enumerate(entry.rows):
         view.shown += 1
+        if number < last[shown.key]:  # superseded in the same batch: complete up to where the batch before was
+            shown = replace(shown, as_of=min(shown.as_of, before))
         check(view, shown, entry.at)
         if shown.visible:
             if shown.key in view.gone:
                 view.note(f"{shown.key} came back after it was gone")
+            if shown.low is None and view.rows.get(shown.key) == shown.row:
+                view.note(f"{shown.key} was told again with nothing new: {shown.row}")
             view.rows[shown.key] = shown.row
         else:
+            if shown.key in view.gone:
+                view.note(f"{shown.key} was told again to be gone")
             view.rows.pop(shown.key, None)
             view.gone[shown.key] = shown.row
         view.as_of = max(view.as_of, shown.as_of)

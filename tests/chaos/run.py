@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -155,11 +156,14 @@ class Run:
 
     def _await_subscribed(self) -> None:
         """Before the first fault everybody has had a snapshot: otherwise a fast run would watch nothing."""
-        end = time.monotonic() + CALM_S
         names = [wanted.name for wanted in (*WANTED, RESUMES)]
-        while not all(self._has_started(name) for name in names):
+        self._await(lambda: all(self._has_started(name) for name in names), "subscription")
+
+    def _await(self, is_there: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + CALM_S
+        while not is_there():
             if time.monotonic() > end:
-                raise TimeoutError(f"no subscription within {CALM_S} s; see {self.folder}")
+                raise TimeoutError(f"no {what} within {CALM_S} s; see {self.folder}")
             time.sleep(0.05)
 
     def _has_started(self, name: str) -> bool:
@@ -172,13 +176,18 @@ class Run:
     # Publishing
 
     def _publish_all(self) -> None:
-        self.start = time.monotonic()
+        """The clock of the schedule starts when all of them publish."""
         seconds = duration(self.schedule)
         for number, stream in enumerate(BUYERS):
             count = self.events // len(BUYERS)
             jobs = [publisher.Job(stream, number * BUY_IDS, count, ROWS_EACH, seconds, ITEMS)]
             self._publish(stream, jobs)
         self._publish(SELLERS, [publisher.Job(SELLERS, 0, ITEMS, 5, seconds / 2, ITEMS)])
+        self._await(lambda: self._writing_ledgers() == len(BUYERS) + 1, "publisher that publishes")
+        self.start = time.monotonic()
+
+    def _writing_ledgers(self) -> int:
+        return sum(path.stat().st_size > 0 for path in (self.folder / "ledgers").iterdir())
 
     def _publish(self, name: str, jobs: list[publisher.Job]) -> None:
         self._lives[name] += 1

@@ -82,7 +82,7 @@ def follow(system: Any, wanted: Wanted, folder: Path) -> None:
     next_token = 0.0
     while not (folder / STOP_FILE).exists():
         batch = subscription.wait(0.2)
-        if batch is not None:
+        if batch is not None and (len(batch) or batch.kind == "snapshot"):
             record.batch(batch)
         if batch is not None and tokens is not None and time.monotonic() >= next_token:
             tokens.keep(subscription.token(), record)

@@ -100,6 +100,7 @@ def judged_rows(*told: tuple[float, Shown], is_cut: bool = False) -> list[str]:
 
 def test_true_rows_pass() -> None:
     assert judged_rows((0.6, avail(10, 3)), (1.2, avail(7, 9)), (2.2, avail(1, 20)), (4.0, avail(0, 30))) == []
+    assert judged_rows((2.2, avail(1, 20)), (4.0, replace(avail(1, 30), visible=False))) == []  # forgotten elsewhere
     assert judged_rows((2.5, avail(1, 11, low=1, high=10)), (2.6, avail(1, 20, low=1, high=1))) == []
 
 
@@ -110,6 +111,11 @@ def test_true_rows_pass() -> None:
         ([(4.0, avail(5, 3)), (4.1, avail(8, 3))], "rose"),
         ([(4.0, avail(0, 30)), (4.1, avail(1, 20))], "came back"),
         ([(4.0, replace(avail(0, 30), visible=True))], "shown with 0"),
+        ([(2.5, avail(1, 20)), (2.6, replace(avail(1, 20), visible=False))], "at most 9 of 10 were sold"),
+        ([(2.5, avail(1, 20)), (4.0, replace(avail(2, 20), visible=False))], "never had"),
+        ([(2.5, avail(1, 20)), (4.0, avail(-1, 30))], "never had"),
+        ([(4.0, avail(0, 30)), (4.1, avail(0, 31))], "told again to be gone"),
+        ([(2.5, avail(1, 20)), (2.6, avail(1, 20))], "nothing new"),
         ([(2.5, avail(1, 11, low=0, high=4))], "not in"),
         ([(2.5, avail(1, 11, low=6, high=9))], "not in"),
         ([(2.5, replace(avail(9, 3), key=(2,)))], "before anybody offered it"),
