@@ -60,7 +60,18 @@ class Difference:
     what: str
 
 
-def cases_of(spark: SparkSession, seed: int, counts: Counter[str]) -> Iterator[Case]:
+@dataclass(frozen=True)
+class Generated:
+    """A random program with random events, and what the reference makes of them."""
+
+    text: str
+    program: TypedProgram
+    rows: dict[str, list[Row]]
+    expected: dict[str, list[Row]]
+
+
+def generated(seed: int) -> Generated | None:
+    """None if the program has no value for these events, or calls Python."""
     text = generate(seed).text
     program = check(Source("random.mpl", text)).require().program
     rng = Random(f"bulk {seed}")
@@ -68,10 +79,17 @@ def cases_of(spark: SparkSession, seed: int, counts: Counter[str]) -> Iterator[C
     try:
         expected = evaluate_program(program, events, tables)
     except (EvaluationError, KeyBroken, KeyError):
+        return None
+    return Generated(text, program, {**events, **tables}, expected)
+
+
+def cases_of(spark: SparkSession, seed: int, counts: Counter[str]) -> Iterator[Case]:
+    made = generated(seed)
+    if made is None:
         counts["programs without a value"] += 1
         return
+    program, rows = made.program, made.rows
     graph = graph_of(program)
-    rows = {**events, **tables}
     frames: dict[str, DataFrame] = {}
     for view in graph.outputs:
         try:
@@ -82,8 +100,8 @@ def cases_of(spark: SparkSession, seed: int, counts: Counter[str]) -> Iterator[C
         for source in bulk.sources:
             if source not in frames:
                 frames[source] = frame_of(spark, source_schema(program, source), rows[source])
-        made = evaluate_bulk(bulk.load(), bulk.constants, frames)
-        yield Case(f"{seed}:{view}", text, bulk, made, bulk.schema, expected[view])
+        frame = evaluate_bulk(bulk.load(), bulk.constants, frames)
+        yield Case(f"{seed}:{view}", made.text, bulk, frame, bulk.schema, made.expected[view])
 
 
 def source_schema(program: TypedProgram, name: str) -> Schema:
