@@ -29,11 +29,11 @@ from runtime.broker.log_lines import log_to_stderr
 from runtime.broker.publishing import Columns, Gate
 from runtime.broker.requests import Hosting
 from runtime.broker.timers import Clock
-from runtime.broker.tuning import BROKER
+from runtime.broker.tuning import BROKER, LOCAL
 from runtime.checkpoints.store import CheckpointStore
 from runtime.log.sqlite import LogDirectory
 from runtime.log.stream_log import LogError, StreamLog
-from runtime.plan import Plan
+from runtime.plan import Component, Plan
 from runtime.security.allow_list import WatchedAllowList
 from runtime.security.endpoints import check_binding, split_address
 from runtime.security.errors import SecurityError
@@ -175,7 +175,7 @@ class BrokerProcess:
         if self._stored is not None:
             program = self._program or verify(self._stored)
             self._program = None
-            hosting = _hosting(self._stored, program)
+            hosting = _hosting(self._stored, program, settings.name)
             logs, gates, fills = self._inputs(self._stored, program)
             store = CheckpointStore(settings.data / CHECKPOINTS_FOLDER)
             here = hosting.here(settings.name)
@@ -339,8 +339,14 @@ class BrokerProcess:
         self._context.term()
 
 
-def _hosting(deployment: Deployment, program: Program) -> Hosting:
-    """What the deployment makes of any of its brokers."""
+def _tuned(component: Component, homes: Mapping[str, str], here: str) -> Component:
+    """What comes from other processes is checked, value by value."""
+    is_local = bool(component.in_edges) and all(homes[edge.sender] == here for edge in component.in_edges)
+    return replace(component, tuning=LOCAL if is_local else BROKER)
+
+
+def _hosting(deployment: Deployment, program: Program, broker: str) -> Hosting:
+    """What the deployment makes of this broker."""
     components = components_of(deployment, program)
     plan = program.plan
     shown: dict[str, tuple[str, ...]] = {}
@@ -350,7 +356,7 @@ def _hosting(deployment: Deployment, program: Program) -> Hosting:
     return Hosting(
         deployment.to_wire(),
         deployment.digest,
-        Plan(tuple(replace(component, tuning=BROKER) for component in components.values()), origins),
+        Plan(tuple(_tuned(one, deployment.placement, broker) for one in components.values()), origins),
         dict(deployment.placement),
         dict(deployment.brokers),
         component_digests(deployment, program),

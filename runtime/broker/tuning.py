@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runtime.plan import Tuning
 
 ROWS_MAX = 65_536
@@ -21,6 +23,9 @@ BROKER = Tuning(
     appends_max=4_096,
 )
 """`checkpoint_us` stays 0: the host decides when, for all components together."""
+
+LOCAL = replace(BROKER, trusts_peers=True)
+"""Of components that read from their own broker only: what they get was checked when it came in."""
 
 LEAF = Tuning(
     ask_delay_us=BROKER.ask_delay_us,
