@@ -22,6 +22,7 @@ PROGRAM = Path(__file__).with_name("tickets.mpl")
 SECONDS_MAX = 40.0
 """From start to verdict, on a slow machine too: traffic is shortened if starting took long."""
 
+TRAFFIC_S = 14.0
 ITEMS_FIRST = 6
 
 
@@ -74,6 +75,8 @@ class Judge:
 
 
 def main() -> int:
+    """`--seconds 4` shortens the traffic."""
+    wanted = float(sys.argv[2]) if sys.argv[1:2] == ["--seconds"] else TRAFFIC_S
     began = time.monotonic()
     rng = Random(7)
     sources = {"Sellers": sellers(rng), "BuyersWest": buyers(rng), "BuyersEast": buyers(rng)}
@@ -81,7 +84,8 @@ def main() -> int:
     demo.note("starting three brokers: west, east, hub")
     with LocalBrokers(compile_file(PROGRAM), 3, changed=demo.changed) as brokers:
         left = SECONDS_MAX - (time.monotonic() - began)
-        demo.script = replace(demo.script, traffic_s=min(14.0, left * 0.45), settle_s=left * 0.5)
+        traffic_s = min(wanted, left * 0.45)
+        demo.script = replace(demo.script, kill_after_s=traffic_s / 3, traffic_s=traffic_s, settle_s=left * 0.5)
         verdict = demo.run(brokers)
     report(verdict)
     return 0 if verdict.is_good else 1

@@ -80,6 +80,8 @@ def _settings(name: str, config: Path | None, given: dict[str, Any]) -> BrokerSe
         return BrokerSettings(name, **given)
     found = required_config(config)
     try:
+        if name not in found.brokers and "address" in given:
+            return replace(found.broker_at(name, given["address"]), **given)
         return replace(found.broker(name), **given)
     except ConfigError as error:
         fail(str(error))

@@ -57,8 +57,8 @@ def find_target(address: str | None, keys: Path | None) -> Target:
         return Target(run.address, f"the run in {run.folder}", keys)
     config = optional_config(None)
     if config is not None and config.brokers:
-        first = next(iter(config.brokers.values()))
-        return Target(first.address, f"broker {first.name} of {config.path}", keys or config.client_keys)
+        name, first = next(iter(config.addresses.items()))
+        return Target(first, f"broker {name} of {config.path}", keys or config.client_keys)
     return Target(DEFAULT_ADDRESS, "the usual one", keys)
 
 

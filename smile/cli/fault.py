@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from smile.cli.completing import brokers
 from smile.cli.connecting import AsJson
 from smile.cli.exits import Exit
 from smile.cli.files import fail
@@ -22,7 +23,7 @@ fault = typer.Typer(
     rich_markup_mode="rich",
 )
 
-Broker = Annotated[str, typer.Argument(metavar="BROKER", help="A broker of the run.")]
+Broker = Annotated[str, typer.Argument(metavar="BROKER", help="A broker of the run.", autocompletion=brokers)]
 Fraction = Annotated[float, typer.Argument(min=0.0, max=1.0, help="Of its messages: 0.1 is every tenth.")]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from smile.cli.completing import brokers as complete
 from smile.cli.runs import DataFolder, the_broker, the_run
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ READ_BYTES = 2**20
 
 
 def logs(
-    brokers: Annotated[list[str] | None, typer.Argument(metavar="[BROKER...]", help="Only these brokers.")] = None,
+    brokers: Annotated[
+        list[str] | None, typer.Argument(metavar="[BROKER...]", help="Only these brokers.", autocompletion=complete)
+    ] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="The last lines of each.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     data: DataFolder = None,

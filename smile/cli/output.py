@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from mpl.check import Checked
     from mpl.diagnostic import Diagnostic
+
+
+WIDTH_WITHOUT_TERMINAL = 120
 
 
 def show_diagnostics(checked: Checked) -> None:
     """Errors and warnings as text, with a summary line; nothing when there are none."""
     show(checked.diagnostics, checked.dropped)
+
+
+def console() -> Console:
+    """For tables: as wide as the terminal, and of one width without one."""
+    from rich.console import Console
+
+    made = Console()
+    return made if made.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
 def show(diagnostics: Sequence[Diagnostic], dropped: int = 0) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from smile.cli.completing import streams
 from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected
 from smile.cli.exits import Exit
 from smile.cli.files import STDIN, fail
@@ -40,7 +41,9 @@ COMPLAINTS_MAX = 100
 
 
 def publish(
-    stream: Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the program that runs.")],
+    stream: Annotated[
+        str, typer.Argument(metavar="STREAM", help="A stream of the program that runs.", autocompletion=streams)
+    ],
     file: Annotated[
         str, typer.Argument(metavar="[FILE]", help="JSON lines or CSV; - or nothing: standard input.")
     ] = STDIN,

@@ -10,12 +10,17 @@ from typing import Annotated
 import typer
 
 from smile.cli.cells import json_row, json_value, shown
+from smile.cli.completing import views
 from smile.cli.connecting import TIMEOUT_S, Address, AsJson, KeysFile, Timeout, column_names, connected
 from smile.cli.files import fail
+from smile.cli.output import console
 
 
 def query(
-    view: Annotated[str, typer.Argument(metavar="VIEW", help="A view, stream or table of the program that runs.")],
+    view: Annotated[
+        str,
+        typer.Argument(metavar="VIEW", help="A view, stream or table of the program that runs.", autocompletion=views),
+    ],
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or jsonl.")] = "table",
     address: Address = None,
@@ -49,7 +54,6 @@ def query(
 
 
 def _print_table(view: str, names: list[str], rows: list[dict[str, object]]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -59,4 +63,4 @@ def _print_table(view: str, names: list[str], rows: list[dict[str, object]]) -> 
         table.add_column(name, justify="right" if numeric and rows else "left")
     for row in rows:
         table.add_row(*(Text(shown(row[name])) for name in names))
-    Console().print(table)
+    console().print(table)

@@ -28,6 +28,8 @@ def repair(
     Nothing may use them meanwhile. A log without damage is left as it is. Otherwise the damaged files are kept in a
     folder `damaged-1` beside the new ones, and no event is invented: what is lost is never told as silence.
     Exit code 1 if anything is lost.
+
+    Example: smile repair .smile/tickets
     """
     # Here, so that other commands do not load the log.
     from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME

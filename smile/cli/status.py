@@ -10,6 +10,7 @@ import typer
 
 from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, linked
 from smile.cli.exits import Exit
+from smile.cli.output import console
 
 if TYPE_CHECKING:
     from smile.cli.standing import Standing
@@ -36,11 +37,10 @@ def status(address: Address = None, keys: KeysFile = None, timeout: Timeout = 3.
 
 
 def _print(found: Standing, title: str) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    screen = console()
     brokers = Table(title=title, title_justify="left")
     for column in ("broker", "address", "state", "up", "components", "peers", "drops"):
         brokers.add_column(column)
@@ -48,7 +48,7 @@ def _print(found: Standing, title: str) -> None:
         cells = (str(one.components), str(one.peers), str(one.drops)) if one.is_up else ("", "", "")
         state = Text("serves", "green") if one.is_up else Text(one.error, "red")
         brokers.add_row(one.name, one.address, state, duration(one.up_s) if one.is_up else "", *cells)
-    console.print(brokers)
+    screen.print(brokers)
     components = Table()
     for column in ("component", "broker", "kind", "state", "behind", "gaps", "rows"):
         components.add_column(column)
@@ -56,7 +56,7 @@ def _print(found: Standing, title: str) -> None:
         state = Text(part.problem, "red") if part.problem else Text(part.state)
         rows = "" if part.rows is None else str(part.rows)
         components.add_row(name, part.broker, part.kind, state, duration(part.behind_s), str(part.gaps), rows)
-    console.print(components)
+    screen.print(components)
 
 
 def duration(seconds: float | None) -> str:

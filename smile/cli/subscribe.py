@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smile.cli.cells import json_change, shown
+from smile.cli.completing import views
 from smile.cli.connecting import TIMEOUT_S, Address, KeysFile, Timeout, column_names, connected
 from smile.cli.files import fail
 
@@ -25,7 +26,10 @@ MARKS = {"snapshot": "=", "changed": "+", "gone": "-"}
 
 
 def subscribe(
-    view: Annotated[str, typer.Argument(metavar="VIEW", help="A view, stream, table or declared subscription.")],
+    view: Annotated[
+        str,
+        typer.Argument(metavar="VIEW", help="A view, stream, table or declared subscription.", autocompletion=views),
+    ],
     mode: Annotated[
         str | None, typer.Option(help="table, changelog or jsonl; default: table on a terminal, else changelog.")
     ] = None,
@@ -58,6 +62,10 @@ def subscribe(
     if chosen not in MODES:
         fail(f"unknown mode `{chosen}`: one of {', '.join(MODES)}")
     with connected(address, keys, timeout) as system:
+        declared = system.program.checked.program
+        known = (*declared.subscriptions, *declared.views, *declared.streams, *declared.tables)
+        if view not in known:
+            raise system.program.unknown("view, stream, table or subscription", view, known)
         resume = token.read_bytes() if token is not None and token.exists() else None
         subscription = system.subscribe(view, emit=emit, resume=resume)
         with subscription:

@@ -6,6 +6,7 @@
     address = "tcp://127.0.0.1:7070"
     http = "127.0.0.1:8070"          # a gateway; left out = none
     data = "data/west"               # default: data/<name>
+    listen = "tcp://0.0.0.0:7070"    # if that is not the address which others use
 
     [pins]                           # beyond what the program places itself
     Sold = "west"
@@ -31,7 +32,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -101,25 +102,53 @@ class BrokerSettings:
 
 
 @dataclass(frozen=True)
+class CommonSettings:
+    """What all brokers of a file share. In the paths of `security`, `{broker}` stands for the name."""
+
+    sync: Sync
+    keep: Keep
+    checkpoint_every_us: int
+    security: SecuritySettings | None
+
+    def settings(self, folder: Path, name: str, address: str) -> BrokerSettings:
+        security = None
+        if self.security is not None:
+            files = (self.security.secret, self.security.allowed)
+            security = SecuritySettings(*(folder / str(file).replace("{broker}", name) for file in files))
+        return BrokerSettings(
+            name,
+            address,
+            folder / "data" / name,
+            sync=self.sync,
+            keep=self.keep,
+            checkpoint_every_us=self.checkpoint_every_us,
+            security=security,
+        )
+
+
+@dataclass(frozen=True)
 class Config:
-    """A whole `smile.toml`. `brokers` is in the order of the file. `spark` is handed on as it stands."""
+    """A whole `smile.toml`. `brokers` is in the order of the file; `addresses` are those that others use. `spark` is
+    handed on as it stands."""
 
     path: Path
     program: Path | None
+    addresses: Mapping[str, str]
     brokers: Mapping[str, BrokerSettings]
+    common: CommonSettings
     pins: Mapping[str, str] = field(default_factory=dict)
     spark: Mapping[str, Any] = field(default_factory=dict)
     client_keys: Path | None = None
-
-    @property
-    def addresses(self) -> dict[str, str]:
-        return {name: broker.address for name, broker in self.brokers.items()}
 
     def broker(self, name: str) -> BrokerSettings:
         if name not in self.brokers:
             hint = did_you_mean(name, self.brokers) or f"it has {', '.join(self.brokers) or 'none'}"
             raise ConfigError(self.path, f"brokers.{name}", "there is no such broker", hint)
         return self.brokers[name]
+
+    def broker_at(self, name: str, address: str) -> BrokerSettings:
+        """A broker that the file does not name, with what all its brokers share."""
+        return self.common.settings(self.path.parent, name, address)
 
     def required_program(self) -> Path:
         if self.program is None:
@@ -185,21 +214,23 @@ class _Reader:
         program = self.text(data, "program")
         log = self.table(data, "log", ("sync", "keep"))
         checkpoint = self.table(data, "checkpoint", ("every",))
-        common = _Common(
+        common = CommonSettings(
             self.choice(log, "log.sync", Sync, "always"),
             self.choice(log, "log.keep", Keep, "all"),
             self.duration(checkpoint, "checkpoint.every", CHECKPOINT_EVERY_US),
-            self.table(data, "security", ("secret", "allowed", "client")) if "security" in data else None,
+            self.security(data),
         )
         brokers = {name: self.broker(name, section, common) for name, section in self.brokers(data).items()}
         self.distinct(brokers)
         return Config(
             self.path,
             self.folder / program if program is not None else None,
+            {name: section["address"] for name, section in self.brokers(data).items()},
             brokers,
+            common,
             self.pins(data, brokers),
             self.table(data, "spark", None),
-            self.folder / client if (client := self.text(common.security or {}, "security.client")) else None,
+            self.folder / client if (client := self.text(data.get("security", {}), "security.client")) else None,
         )
 
     def brokers(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -208,11 +239,11 @@ class _Reader:
             raise self.error("brokers", f"there are {len(found)}", f"at most {BROKERS_MAX} are possible")
         return found
 
-    def broker(self, name: str, section: object, common: _Common) -> BrokerSettings:
+    def broker(self, name: str, section: object, common: CommonSettings) -> BrokerSettings:
         key = f"brokers.{name}"
         if not _NAME.fullmatch(name):
             raise self.error(key, "is no name for a broker", "use a letter, then letters, digits, _ or - (63 at most)")
-        values = self.table({name: section}, key, ("address", "http", "http_tokens", "data"))
+        values = self.table({name: section}, key, ("address", "listen", "http", "http_tokens", "data"))
         address = self.text(values, f"{key}.address")
         if not address:
             raise self.error(f"{key}.address", "is missing", 'add address = "tcp://127.0.0.1:7070"')
@@ -221,37 +252,37 @@ class _Reader:
         http = self.text(values, f"{key}.http")
         if http is not None and not _HTTP.fullmatch(http):
             raise self.error(f"{key}.http", f"{http!r} is not host:port", 'write it like "127.0.0.1:8080"')
-        security = self.security(name, common.security)
-        if security is None and not is_local(address):
+        listen = self.text(values, f"{key}.listen") or address
+        if not is_address(listen):
+            raise self.error(f"{key}.listen", f"{listen!r} is no address", 'write it like "tcp://0.0.0.0:7070"')
+        made = common.settings(self.folder, name, listen)
+        if made.security is None and not (is_local(address) and is_local(listen)):
             remedy = "listen on 127.0.0.1, or make keys with `smile keys` and add a [security] section"
             raise self.error(f"{key}.address", f"{address} can be reached from other machines without keys", remedy)
-        if security is not None and "?key=" not in address:
-            remedy = f"append ?key=smile1-..., as `smile keys show {security.secret}` prints it"
+        if made.security is not None and "?key=" not in address:
+            remedy = f"append ?key=smile1-..., as `smile keys show {made.security.secret}` prints it"
             raise self.error(f"{key}.address", "does not say which key to expect there", remedy)
-        data = self.folder / (self.text(values, f"{key}.data") or f"data/{name}")
-        return BrokerSettings(
-            name,
-            address,
-            data,
-            http,
-            http_tokens=self.folder / tokens if (tokens := self.text(values, f"{key}.http_tokens")) else None,
-            sync=common.sync,
-            keep=common.keep,
-            checkpoint_every_us=common.checkpoint_every_us,
-            security=security,
+        data, tokens = self.text(values, f"{key}.data"), self.text(values, f"{key}.http_tokens")
+        return replace(
+            made,
+            data=self.folder / data if data else made.data,
+            http=http,
+            http_tokens=self.folder / tokens if tokens else None,
         )
 
-    def security(self, name: str, section: dict[str, Any] | None) -> SecuritySettings | None:
-        if section is None:
+    def security(self, data: dict[str, Any]) -> SecuritySettings | None:
+        """As in the file: `{broker}` still stands for the name."""
+        if "security" not in data:
             return None
+        section = self.table(data, "security", ("secret", "allowed", "client"))
         files = []
         for key in ("secret", "allowed"):
             given = self.text(section, f"security.{key}")
             if given is None:
                 raise self.error(
-                    f"security.{key}", "is missing", "`smile keys new` makes the file and says what to add"
+                    f"security.{key}", "is missing", "`smile keys new` and `smile keys allow` make the files"
                 )
-            files.append(self.folder / given.replace("{broker}", name))
+            files.append(Path(given))
         return SecuritySettings(*files)
 
     def distinct(self, brokers: Mapping[str, BrokerSettings]) -> None:
@@ -309,16 +340,6 @@ class _Reader:
         if not found:
             raise self.error(key, f"{text!r} is no duration", 'write it like "10 s", "500 ms" or "2 min"')
         return found
-
-
-@dataclass(frozen=True)
-class _Common:
-    """What all brokers of a file share."""
-
-    sync: Sync
-    keep: Keep
-    checkpoint_every_us: int
-    security: dict[str, Any] | None
 
 
 def _said(value: object) -> str:

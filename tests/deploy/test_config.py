@@ -63,6 +63,8 @@ KEY = "smile1-" + "A" * 86
         ("[brokers.b]\naddress = 'udp://x:1'", "brokers.b.address", "is no address; write it like"),
         ("[brokers.b]\naddress = 'tcp://x:99999'", "brokers.b.address", "is no address"),
         ("[brokers.b]\naddress = 'tcp://10.0.0.1:7'", "brokers.b.address", "`smile keys`"),
+        (BROKER + "listen = 'tcp://0.0.0.0:1'", "brokers.b.address", "`smile keys`"),
+        (BROKER + "listen = 'x'", "brokers.b.listen", "is no address"),
         (BROKER + "http = '8080'", "brokers.b.http", "is not host:port; write it like"),
         ("[brokers]\nb = 1", "brokers.b", "write [brokers.b] on a line of its own"),
         ("[brokers.'a b']\naddress = 'tcp://127.0.0.1:1'", "brokers.a b", "is no name for a broker"),
@@ -74,7 +76,7 @@ KEY = "smile1-" + "A" * 86
         ("[log]\nkeep = 7", "log.keep", "one of all, checkpoint"),
         ("[checkpoint]\nevery = '10 parsecs'", "checkpoint.every", 'write it like "10 s"'),
         ("[checkpoint]\nevery = '0 s'", "checkpoint.every", 'write it like "10 s"'),
-        (BROKER + "[security]\nsecret = 's'", "security.allowed", "`smile keys new`"),
+        (BROKER + "[security]\nsecret = 's'", "security.allowed", "`smile keys allow`"),
         (BROKER + "[security]\nsecret = 's'\nallowed = 'a'", "brokers.b.address", "append ?key=smile1-"),
     ],
 )
@@ -94,6 +96,17 @@ def test_security_names_files_per_broker() -> None:
     assert security is not None
     assert (security.secret, security.allowed) == (Path("project/keys/b.secret"), Path("project/a"))
     assert config.client_keys == Path("project/me")
+
+
+def test_where_others_find_it_may_not_be_where_it_listens() -> None:
+    files = '[security]\nsecret = "{broker}.secret"\nallowed = "a"'
+    text = f'[brokers.b]\naddress = "tcp://10.0.0.1:7?key={KEY}"\nlisten = "tcp://0.0.0.0:7"\n{files}'
+    config = parse_config(PATH, text)
+    assert config.addresses == {"b": f"tcp://10.0.0.1:7?key={KEY}"}
+    assert config.broker("b").address == "tcp://0.0.0.0:7"
+    other = config.broker_at("c", "tcp://0.0.0.0:8")
+    assert other.security is not None
+    assert (other.security.secret, other.data) == (Path("project/c.secret"), Path("project/data/c"))
 
 
 def test_unknown_broker_is_told_with_what_there_is() -> None:
