@@ -87,6 +87,11 @@ class Batch:
             return [()] * len(self)
         return list(zip(*self.columns[:key_width], strict=True))
 
+    def latest(self, key_width: int) -> Batch:
+        """Of every row the last one, in the order of these."""
+        last = sorted({key: i for i, key in enumerate(self.keys(key_width))}.values())
+        return self if len(last) == len(self) else self.take(last)
+
     def rows(self) -> list[tuple[Value, ...]]:
         """Row tuples: for tests, deliveries and stories, not for hot paths."""
         if not self.columns:

@@ -31,9 +31,9 @@ class Told(Protocol):
 class Source(Protocol):
     """Where a hub gets its rows. All methods are for one view at a time, by the name of its component or leaf."""
 
-    def watch(self, name: str, see: See) -> None: ...
+    def watch(self, name: str, see: See, *, latest: bool = False) -> None: ...
 
-    def unwatch(self, name: str, see: See) -> None: ...
+    def unwatch(self, name: str, see: See, *, latest: bool = False) -> None: ...
 
     def rows_of(self, name: str) -> Batch: ...
 
@@ -44,9 +44,13 @@ class Source(Protocol):
     def detach(self, leaf: str) -> None: ...
 
 
-def make_hub(source: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> Hub:
-    """The cheapest hub that can tell this view in this mode."""
-    return LeafHub(source, plan, mode, due) if needs_leaf(plan, mode) else WatchHub(source, plan, mode, due)
+def make_hub(
+    source: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None], *, coalesce: bool = False
+) -> Hub:
+    """The cheapest hub that can tell this view in this mode. A leaf tells each row once in any case."""
+    if needs_leaf(plan, mode):
+        return LeafHub(source, plan, mode, due)
+    return WatchHub(source, plan, mode, due, coalesce=coalesce)
 
 
 def needs_leaf(plan: ViewPlan, mode: Emit) -> bool:
@@ -78,15 +82,21 @@ class Hub(ABC):
 
 
 class WatchHub(Hub):
-    """`emit changes`, and `emit final` where rows are final as soon as they are visible, or never."""
+    """`emit changes`, and `emit final` where rows are final as soon as they are visible, or never.
 
-    def __init__(self, engine: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
+    `coalesce`: of every published batch each row is told once, as it is after it.
+    """
+
+    def __init__(
+        self, engine: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None], *, coalesce: bool
+    ) -> None:
         super().__init__(engine, plan, due)
+        self._coalesce = coalesce
         finality = plan.side.layout.relation.finality
         assert finality is not Finality.HORIZON, "somebody has to notice when the horizon reaches a row"
         self._are_final = finality is Finality.VISIBLE
         self._only_final = mode is Emit.FINAL
-        engine.watch(self.source, self._see)
+        engine.watch(self.source, self._see, latest=coalesce)
 
     def _see(self, rows: Batch) -> None:
         if not self.subscriptions or not len(rows) or (self._only_final and not self._are_final):
@@ -106,7 +116,7 @@ class WatchHub(Hub):
         return self._delivery(rows, is_snapshot=True)
 
     def close(self) -> None:
-        self._engine.unwatch(self.source, self._see)
+        self._engine.unwatch(self.source, self._see, latest=self._coalesce)
 
 
 class LeafHub(Hub):

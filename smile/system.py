@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from os import PathLike
@@ -65,8 +64,8 @@ class System(Reading):
         super().__init__(program)
         self._lock = threading.RLock()
         self._is_closed = False
-        self._is_working = False
-        self._hubs: dict[tuple[str, Emit], Hub] = {}
+        self._work_block = _Working(self, self._lock)
+        self._hubs: dict[tuple[str, Emit, bool], Hub] = {}  # (view, emit, coalesced)
         self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
         self._known_failures = 0
         plan, declared = program.plan, program.checked.program
@@ -161,7 +160,7 @@ class System(Reading):
         Cannot be called from a callback.
         """
         with self._lock:
-            if self._is_working:
+            if self._work_block.is_working:
                 raise SmileError("settle() cannot be called from a callback: the work it waits for is its own")
             with self._working():
                 self._engine.drain()
@@ -200,17 +199,19 @@ class System(Reading):
         emit: str | None = None,
         timeout: float | None = None,
         queue_rows: int = QUEUE_ROWS,
+        coalesce: bool = False,
     ) -> Subscription:
         """A snapshot of a view, then its changes. `name` is a view, stream or table, or a subscription of the program.
 
         emit: "changes" (default), "bounds", "final" or "as of horizon"; a declared subscription has its own. With a
         callback, changes are handed to it from inside `publish`; otherwise iterate. `timeout` (seconds) ends an
         iteration that waits longer; `queue_rows` bounds what may wait for a slow reader (see `smile.subscription`).
+        `coalesce`: of what one call publishes, each row is told at most once, as it is after it.
         """
         wanted = asked(self.program, name, emit)
         plan = wanted.plan
         with self._working():
-            hub = self._hub(plan, wanted.mode)
+            hub = self._hub(plan, wanted.mode, coalesce=coalesce)
             subscription = Subscription(
                 name,
                 self._reader(plan.name),
@@ -232,10 +233,10 @@ class System(Reading):
                 subscription.fail(failure)
             return subscription
 
-    def _hub(self, plan: ViewPlan, mode: Emit) -> Hub:
-        at = (plan.name, mode)
+    def _hub(self, plan: ViewPlan, mode: Emit, *, coalesce: bool) -> Hub:
+        at = (plan.name, mode, coalesce)
         if at not in self._hubs:
-            self._hubs[at] = make_hub(self._engine, plan, mode, self._due.append)
+            self._hubs[at] = make_hub(self._engine, plan, mode, self._due.append, coalesce=coalesce)
         return self._hubs[at]
 
     def _left(self, subscription: Subscription) -> None:
@@ -249,25 +250,12 @@ class System(Reading):
 
     # Work
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
+    def _working(self) -> _Working:
         """Hold the lock; the outermost call works off what was caused, by itself and by callbacks."""
-        with self._lock:
-            if self._is_closed:
-                raise Closed("the system is closed")
-            if self._is_working:
-                yield
-                return
-            self._is_working = True
-            try:
-                yield
-                self._work()
-            except LogError as error:
-                raise LogUnusable(str(error)) from error
-            finally:
-                self._is_working = False
+        return self._work_block
 
-    def _work(self) -> None:
+    def work_off(self) -> None:
+        """For `_Working`: all that was caused, callbacks included."""
         self._engine.drain()
         self._tell_failures()
         while self._due:
@@ -320,6 +308,44 @@ class System(Reading):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Working:
+    """The block in which a system works; see `System._working`. One for all blocks: the depth says which is the
+    outermost, and the lock, which is held meanwhile, that nobody else counts."""
+
+    __slots__ = ("_depth", "_lock", "_system")
+
+    def __init__(self, system: System, lock: threading.RLock) -> None:
+        self._system = system
+        self._lock = lock
+        self._depth = 0
+
+    @property
+    def is_working(self) -> bool:
+        return self._depth > 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._system.is_closed:
+            self._lock.release()
+            raise Closed("the system is closed")
+        self._depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        is_outermost = self._depth == 1
+        try:
+            if is_outermost and error is None:
+                self._system.work_off()
+        except LogError as broken:
+            raise LogUnusable(str(broken)) from broken
+        finally:
+            self._depth -= 1
+            self._lock.release()
+        if is_outermost and isinstance(error, LogError):
+            raise LogUnusable(str(error)) from error
 
 
 def _opened(folder: str | PathLike[str]) -> LogDirectory:

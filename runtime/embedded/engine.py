@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from runtime.batch import Batch
 from runtime.embedded.tuning import BATCH_ROWS_MAX, EMBEDDED
 from runtime.log.stream_log import LogError, LogFenced, StreamLog
 from runtime.plan import Component, Plan
 from runtime.protocol.build import AnyComponent, build_component
-from runtime.protocol.coverage import Coverage
 from runtime.protocol.event_component import EventComponent
 from runtime.protocol.events import (
     AcknowledgePublish,
@@ -104,11 +104,12 @@ class Engine:
         self._ends: dict[str, tuple[str, str]] = {}  # edge -> (sender, receiver)
         self._acks: dict[tuple[str, str], None] = {}  # (component, timer): acknowledgements that wait
         self._receivers: dict[str, Receive] = {}  # leaf -> who is told
-        self._watchers: dict[str, list[See]] = {}
+        self._watchers: dict[tuple[str, bool], list[See]] = {}  # (component, latest only)
         self._wants_horizon: dict[str, tuple[str, ...]] = {}  # leaf -> its streams
         self._sequences: dict[str, int] = {}
         self._outcomes: list[AcknowledgePublish | RefusePublish] = []  # of the publish under way
         self._publishes = 0
+        self._carriers = self._instruction_carriers()
 
     # Starting
 
@@ -201,20 +202,23 @@ class Engine:
 
     # Watching
 
-    def watch(self, name: str, see: See) -> None:
-        """Tell `see`, from inside `drain`, what each step of this component changes; no copy of its rows is kept."""
+    def watch(self, name: str, see: See, *, latest: bool = False) -> None:
+        """Tell `see`, from inside `drain`, what each step of this component changes; no copy of its rows is kept.
+
+        `latest`: how the rows are after the step, each once, instead of every change.
+        """
         self.start(name)
-        watchers = self._watchers.setdefault(name, [])
+        watchers = self._watchers.setdefault((name, latest), [])
         if not watchers:
-            self._feed(self.running[name], WatchBegun())
+            self._feed(self.running[name], WatchBegun(latest))
         watchers.append(see)
 
-    def unwatch(self, name: str, see: See) -> None:
-        watchers = self._watchers[name]
+    def unwatch(self, name: str, see: See, *, latest: bool = False) -> None:
+        watchers = self._watchers[name, latest]
         watchers.remove(see)
         if not watchers:
-            del self._watchers[name]
-            self._feed(self.running[name], WatchEnded())
+            del self._watchers[name, latest]
+            self._feed(self.running[name], WatchEnded(latest))
 
     # Publishing
 
@@ -283,49 +287,72 @@ class Engine:
                 self._carry_out(component, instruction)
 
     def _carry_out(self, component: AnyComponent, instruction: Instruction) -> None:
-        match instruction:
-            case Deliver():
-                self._receivers[component.name](instruction)
-            case Stepped(rows):
-                for see in self._watchers[component.name]:
-                    see(rows)
-            case ArmTimer(timer):
-                if timer.startswith("ack:"):
-                    self._acks[component.name, timer] = None
-            case AppendToLog(epoch, number, rows, producer, sequence):
-                log = self.logs[component.name]
-                self._write(component, number, lambda: log.append(epoch, rows, producer, sequence))
-            case ReserveSilence(epoch, number, tick):
-                log = self.logs[component.name]
-                self._write(component, number, lambda: log.reserve(epoch, tick))
-            case ReadLog(edge, ticks, rows_max):
-                self._read(component, edge, ticks, rows_max)
-            case TrimLog(tick):
-                self.logs[component.name].trim(tick)
-            case AcknowledgePublish() | RefusePublish():
-                self._outcomes.append(instruction)
-            case ReportFailed(_, code, reason):
-                self.failures[component.name] = Failure(component.name, code, reason)
-            case RestartMe():
-                self._restart_stream(component)
-            case _:
-                raise AssertionError(f"{component.name}: {instruction} cannot happen in one process")
+        carry = self._carriers.get(type(instruction))
+        assert carry is not None, f"{component.name}: {instruction} cannot happen in one process"
+        carry(component, instruction)
+
+    def _instruction_carriers(self) -> dict[type, Callable[[AnyComponent, Instruction], None]]:
+        carriers: Any = {  # each takes exactly the type it is listed under
+            Stepped: self._stepped,
+            Deliver: self._deliver,
+            ArmTimer: self._arm,
+            AppendToLog: self._append,
+            ReserveSilence: self._reserve,
+            ReadLog: self._read,
+            TrimLog: self._trim,
+            AcknowledgePublish: self._answered,
+            RefusePublish: self._answered,
+            ReportFailed: self._failed,
+            RestartMe: self._restart_stream,
+        }
+        return dict(carriers)
+
+    def _stepped(self, component: AnyComponent, step: Stepped) -> None:
+        for see in self._watchers[component.name, step.latest]:
+            see(step.rows)
+
+    def _deliver(self, component: AnyComponent, told: Deliver) -> None:
+        self._receivers[component.name](told)
+
+    def _arm(self, component: AnyComponent, arm: ArmTimer) -> None:
+        if arm.name.startswith("ack:"):
+            self._acks[component.name, arm.name] = None
+
+    def _answered(self, _: AnyComponent, answer: AcknowledgePublish | RefusePublish) -> None:
+        self._outcomes.append(answer)
+
+    def _failed(self, component: AnyComponent, failed: ReportFailed) -> None:
+        self.failures[component.name] = Failure(component.name, failed.code, failed.reason)
 
     # Logs
 
-    def _write(self, component: AnyComponent, number: int, write: Callable[[], None]) -> None:
+    def _append(self, component: AnyComponent, append: AppendToLog) -> None:
         try:
-            write()
+            self.logs[component.name].append(append.epoch, append.rows, append.producer, append.sequence)
         except LogError as error:
-            self._feed(component, LogFailed(str(error), isinstance(error, LogFenced)))
+            self._write_failed(component, error)
         else:
-            self._feed(component, LogWritten(number))
+            self._feed(component, LogWritten(append.number))
 
-    def _read(self, component: AnyComponent, edge: str, ticks: Coverage, rows_max: int) -> None:
-        cover, rows, trimmed = self.logs[component.name].read(ticks, rows_max)
-        self._feed(component, LogRead(edge, cover, rows, trimmed))
+    def _reserve(self, component: AnyComponent, reserve: ReserveSilence) -> None:
+        try:
+            self.logs[component.name].reserve(reserve.epoch, reserve.tick)
+        except LogError as error:
+            self._write_failed(component, error)
+        else:
+            self._feed(component, LogWritten(reserve.number))
 
-    def _restart_stream(self, component: AnyComponent) -> None:
+    def _write_failed(self, component: AnyComponent, error: LogError) -> None:
+        self._feed(component, LogFailed(str(error), isinstance(error, LogFenced)))
+
+    def _read(self, component: AnyComponent, read: ReadLog) -> None:
+        cover, rows, trimmed = self.logs[component.name].read(read.ticks, read.rows_max)
+        self._feed(component, LogRead(read.edge, cover, rows, trimmed))
+
+    def _trim(self, component: AnyComponent, trim: TrimLog) -> None:
+        self.logs[component.name].trim(trim.tick)
+
+    def _restart_stream(self, component: AnyComponent, _: RestartMe) -> None:
         """After a failed write only the log knows what is durable; receivers keep what they have."""
         name = component.name
         made = build_component(Plan((self._plans[name],)), name)
@@ -333,12 +360,12 @@ class Engine:
         log = self.logs[name].open(self._epoch)
         self.running[name] = made
         self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
-        if name in self._watchers:
-            self._feed(made, WatchBegun())
+        for latest in component.watches:
+            self._feed(made, WatchBegun(latest))
             missed = made.coverage().difference(component.coverage())[0]  # logged, though nobody was told
-            _, rows, _ = self.logs[name].read(missed, BATCH_ROWS_MAX)
+            rows = self.logs[name].read(missed, BATCH_ROWS_MAX)[1]
             if len(rows):
-                self._carry_out(made, Stepped(rows))
+                self._carry_out(made, Stepped(rows, latest))
         receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
         for edge in receivers:
             self._feed(made, ReceiverAttached(edge))

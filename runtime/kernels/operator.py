@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from runtime.batch import Batch
-from runtime.columns import flags, numbers, ticks
+from runtime.columns import Same, flags, numbers, ticks
 from runtime.kernels.dictionary import Dictionary
 from runtime.kernels.rows import Array, Integers, KernelRows
 from runtime.kernels.spec import InputColumn, KernelSpec, Meta, element
@@ -34,6 +34,7 @@ from runtime.kernels.tier import Tier, tier_of
 from runtime.operators.errors import Overflow
 from runtime.operators.operator import Operator
 from runtime.plan import PlanError, Relation, ValueType
+from runtime.protocol.coverage import NO_TICK
 from runtime.values import Value
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Changes:
 
 class KernelOperator(Operator):
     """`table` is `rows` by its own type."""
+
+    repeats_rows = True
 
     def __init__(self, spec: KernelSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
@@ -114,13 +117,13 @@ class KernelOperator(Operator):
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         raise AssertionError("a kernel takes whole batches")
 
-    def take(self, edge: int, batch: Batch) -> list[int]:
+    def take(self, edge: int, batch: Batch) -> Sequence[int]:
         """Apply one batch; the touched output slots, each once, in the order in which they were first touched."""
         table, rows = self.table, len(batch)
-        meta = table.meta
+        meta = table.numbers
         if not rows:
             meta[Meta.CHANGES] = 0
-            return []
+            return ()
         table.reserve(rows)
         native = self._tier.native
         if table.generation != self._generation or (native is not None) != self._is_native:
@@ -140,7 +143,7 @@ class KernelOperator(Operator):
             table.undo(self.spec.loops[edge])
             meta[Meta.CHANGES] = 0
             raise self._failure(batch)
-        return table.touched_list()
+        return table.touched()
 
     def _bind(self, is_native: bool) -> None:
         """The arrays as the tier wants them: plain Python is fastest, and exact, on memoryviews."""
@@ -151,8 +154,8 @@ class KernelOperator(Operator):
         self._is_native = is_native
 
     def _failure(self, batch: Batch) -> Overflow:
-        row = int(self.table.meta[Meta.FAILED_ROW])
-        reason = self.spec.reasons[int(self.table.meta[Meta.FAILED]) - 1]
+        row = self.table.numbers[Meta.FAILED_ROW]
+        reason = self.spec.reasons[self.table.numbers[Meta.FAILED] - 1]
         values = tuple(column[row] for column in batch.columns)
         return Overflow(self.relation.name, f"{reason} in row {row} of the batch, {values}")
 
@@ -177,7 +180,7 @@ class KernelOperator(Operator):
             if isinstance(values, np.ndarray):
                 found.append(np.ascontiguousarray(values, dtype))
             elif isinstance(values, range):  # the ticks of a publish
-                found.append(values.start + values.step * np.arange(len(values)))
+                found.append(np.arange(values.start, values.stop, values.step))
             elif rows > SMALL_BATCH:  # through `array`, which reads lists much faster than numpy
                 found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
             else:
@@ -192,7 +195,7 @@ class KernelOperator(Operator):
     def changes(self) -> Changes:
         """Every change of the batch, in order; to be read before the next one is taken."""
         table = self.table
-        count = int(table.meta[Meta.CHANGES])
+        count = table.numbers[Meta.CHANGES]
         slots: Integers = table.arrays["change_slot"][:count].copy()
         recorded = tuple(table.arrays[name][:count].copy() for name in self._recorded)
         return Changes(slots, table.arrays["change_visible"][:count].copy(), recorded, table)
@@ -201,23 +204,50 @@ class KernelOperator(Operator):
         """Nothing to prepare: a kernel always knows its changes."""
 
     def changed(self, touched: Sequence[int]) -> Batch:
-        """Every change of the batch just taken, one after the other; numbers stay arrays."""
-        changes = self.changes()
-        outputs = enumerate(self.spec.outputs)
-        columns = tuple(self._shown_column(changes.column(number), output.type) for number, output in outputs)
-        max_ticks = self.table.arrays["max_tick"][changes.slots]
-        return Batch(columns, ticks(max_ticks), flags(changes.visible))
+        arrays, numbers_ = self.table.arrays, self.table.numbers
+        count = numbers_[Meta.CHANGES]
+        visible = flags(arrays["change_visible"][:count].copy()) if numbers_[Meta.HIDDEN] else Same(True, count)
+        return Batch(self._change_columns(count), Same(NO_TICK, count), visible)
+
+    def latest(self, touched: Sequence[int]) -> Batch:
+        table = self.table
+        slots: Integers = np.asarray(touched, np.int64)
+        if not table.numbers[Meta.HIDDEN]:
+            return Batch(self._columns_of(slots), Same(NO_TICK, len(slots)), Same(True, len(slots)))
+        visible, count = table.arrays["visible"], table.numbers[Meta.CHANGES]
+        went = table.arrays["change_slot"][:count][table.arrays["change_visible"][:count] == 0]
+        gone = np.unique(went[visible[went] == 0])
+        slots = np.concatenate([slots[visible[slots] != 0], gone])
+        return Batch(self._columns_of(slots), Same(NO_TICK, len(slots)), flags(visible[slots]))
 
     def every_change(self, touched: Sequence[int]) -> Batch:
         """The changes, then rows that were touched without any: tombstones, and rows with another `max_tick` only."""
-        changes = self.changed(touched)
-        table = self.table
-        changed = table.arrays["change_slot"][: table.meta[Meta.CHANGES]]
-        others = np.setdiff1d(table.arrays["touched"][: table.meta[Meta.TOUCHED]], changed)
-        return Batch.concat([changes, table.select(others.tolist())]) if len(others) else changes
+        changes, arrays = self.changed(touched), self.table.arrays
+        slots = arrays["change_slot"][: len(changes)]
+        told = Batch(changes.columns, ticks(arrays["max_tick"][slots]), changes.visible)
+        others = np.setdiff1d(np.asarray(touched, np.int64), slots)
+        if not len(others):
+            return told
+        rest = Batch(self._columns_of(others), ticks(arrays["max_tick"][others]), flags(arrays["visible"][others]))
+        return Batch.concat([told, rest])
+
+    def _change_columns(self, count: int) -> tuple[Sequence[Value], ...]:
+        arrays, slots = self.table.arrays, self.table.arrays["change_slot"][:count]
+        found: list[Sequence[Value]] = []
+        for number, output in enumerate(self.spec.outputs):
+            if output.recorded is None:
+                values = self.table.raw(number, slots)
+            else:
+                values = arrays[self._recorded[output.recorded]][:count].copy()
+            found.append(self._shown_column(values, output.type))
+        return tuple(found)
+
+    def _columns_of(self, slots: Integers) -> tuple[Sequence[Value], ...]:
+        outputs = enumerate(self.spec.outputs)
+        return tuple(self._shown_column(self.table.raw(number, slots), output.type) for number, output in outputs)
 
     def _shown_column(self, values: Array, kind: ValueType) -> Sequence[Value]:
-        if kind in (ValueType.TEXT, ValueType.BOOL):
+        if kind is ValueType.TEXT or kind is ValueType.BOOL:
             return self.table.plain_values(values, kind)
         return numbers(values)
 

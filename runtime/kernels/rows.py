@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.batch import Batch
+from runtime.columns import ticks
 from runtime.kernels.dictionary import Dictionary
 from runtime.kernels.spec import KernelSpec, Meta
 from runtime.plan import ValueType
@@ -30,6 +31,9 @@ SLOTS_MIN = 256
 BATCH_MIN = 256
 JOURNAL_SLACK = 1_024
 """The journal may hold this many entries beyond four times the number of slots before stale ones are squeezed out."""
+
+MARKS_MAX = 16_384
+"""So many touched rows may wait to be entered into the journal: all at once they cost little more than one batch."""
 
 HASH_LOW = 0x4F1BBCDD
 HASH_HIGH = 0x42F0E1EB
@@ -47,13 +51,15 @@ def hashed(keys: Sequence[Integers]) -> Integers:
 
 
 class KernelRows:
-    """`arrays` by the names of `KernelSpec.arguments`. `visible` and `max_tick` are views of them, one entry a slot."""
+    """`arrays` by the names of `KernelSpec.arguments`. `visible` and `max_tick` are views of them, one entry a slot.
+    `numbers` is `meta` as Python's numbers."""
 
     def __init__(self, spec: KernelSpec, dictionary: Dictionary) -> None:
         self.spec = spec
         self.dictionary = dictionary
         self.key_width = len(spec.keys)
         self.meta = np.zeros(Meta.WIDTH, np.int64)
+        self.numbers = self.meta.data
         self._output_names = [f"{column.where.value}_{column.number}" for column in spec.outputs]
         self.arrays: dict[str, Array] = {}
         self.generation = 0  # changes whenever arrays were replaced
@@ -61,11 +67,12 @@ class KernelRows:
         self._journal_steps = np.zeros(JOURNAL_SLACK, np.int64)
         self._journal_slots = np.zeros(JOURNAL_SLACK, np.int64)
         self._journal_count = 0
+        self._marks: list[tuple[int, Integers]] = []  # (step, slots) that are not in the journal yet
+        self._marks_count = 0
         self._capacity = 0
         self._batch_capacity = 0
         self._shown = (-1, -1)
-        self._last_list: list[int] = []
-        self._last_touched = np.zeros(0, np.int64)
+        self._touched: Sequence[int] = ()
         self._grow_slots(SLOTS_MIN)
         self._grow_batch(BATCH_MIN)
         self.refresh()
@@ -83,7 +90,8 @@ class KernelRows:
     def _grow_slots(self, capacity: int) -> None:
         count = self.count
         for (name, kind), initial in zip(self.spec.columns, self._initial_values(), strict=True):
-            grown = np.full(capacity, initial, np.dtype(kind))
+            # Zeros come from the system as they are used; anything else has to be written, which takes its time.
+            grown = np.full(capacity, initial, np.dtype(kind)) if initial else np.zeros(capacity, np.dtype(kind))
             if count:
                 grown[:count] = self.arrays[name][:count]
             self.arrays[name] = grown
@@ -103,24 +111,26 @@ class KernelRows:
         return [*zeros, *(column.initial for column in self.spec.state), *([0] * len(self.spec.computed)), *ends]
 
     def _fill_table(self) -> None:
-        """Linear probing, in order of slots: what the kernel would have made of the same arrivals."""
+        """Linear probing, all slots at once: those that find their place taken go one further, round by round."""
         count = self.count
         if not count:
             return
-        table = self.arrays["table"].data
+        table = self.arrays["table"]
         mask = len(table) - 1
         keys = [self.arrays[f"key_{number}"][:count] for number in range(self.key_width)]
-        for slot, probe in enumerate((hashed(keys) & mask).tolist()):
-            while table[probe] >= 0:
-                probe = (probe + 1) & mask
-            table[probe] = slot
+        slots, probes = np.arange(count), hashed(keys) & mask
+        while len(slots):
+            is_free = table[probes] < 0
+            table[probes[is_free]] = slots[is_free]  # of several that want one place, one gets it
+            left = table[probes] != slots
+            slots, probes = slots[left], (probes[left] + 1) & mask
 
     def _grow_batch(self, rows: int) -> None:
         changing = self.spec.changing
         floats = sum(kind == "float64" for _, kind in changing)
         widths = {"undo_integers": len(changing) - floats, "undo_floats": floats}
         for name, kind in self.spec.arguments:
-            if name in ("reached", "is_touched", "touched") or name.startswith(("undo_", "change_")):
+            if name in ("reached", "is_touched", "touched", "hidden") or name.startswith(("undo_", "change_")):
                 self.arrays[name] = np.zeros(rows * widths.get(name, 1), np.dtype(kind))
         self._batch_capacity = rows
         self.generation += 1
@@ -133,24 +143,24 @@ class KernelRows:
         self._shown = (count, self.generation)
         self.visible = self.arrays["visible"][:count].view(np.bool_).data
         self.max_tick = self.arrays["max_tick"][:count].data
-        self.last_step = self.last_step_array[:count].data
 
     @property
     def count(self) -> int:
         """Slots in use."""
-        return int(self.meta[Meta.COUNT])
+        return self.numbers[Meta.COUNT]
 
-    def touched_list(self) -> list[int]:
-        """The slots that the last batch touched. Marking just these is the usual case, so the array is kept as well."""
-        self._last_touched = self.arrays["touched"][: self.meta[Meta.TOUCHED]]
-        self._last_list = self._last_touched.tolist()
-        return self._last_list
+    def touched(self) -> Sequence[int]:
+        """The slots that the last batch touched, each once, until the next one comes."""
+        self._touched = ticks(self.arrays["touched"][: self.numbers[Meta.TOUCHED]])
+        return self._touched
 
     def hidden_among(self, slots: Sequence[int]) -> list[int]:
-        """Those of these slots whose row is not visible."""
-        touched = self._last_touched if slots is self._last_list else np.array(slots, np.int64)
-        hidden: list[int] = touched[self.arrays["visible"][touched] == 0].tolist()
-        return hidden
+        """Those of these slots whose row is not visible. The kernel has noted them among those that it touched."""
+        visible = self.arrays["visible"]
+        if slots is not self._touched:
+            return [slot for slot in slots if not visible[slot]]
+        hidden = self.arrays["hidden"][: self.numbers[Meta.HIDDEN]].tolist()
+        return [slot for slot in dict.fromkeys(hidden) if not visible[slot]] if hidden else []
 
     # Undoing a batch that failed
 
@@ -209,33 +219,49 @@ class KernelRows:
         """Drop a tombstone (rule T2 decides when). The key keeps its slot and its state."""
         self.arrays["present"][slot] = 0
         self.arrays["max_tick"][slot] = NO_TICK
-        self.last_step_array[slot] = 0
+
+    # The journal
 
     def mark(self, slots: Sequence[int], step: int) -> None:
         """These rows were touched in this step, which is not lower than any before; each is named once."""
-        count, added = self._journal_count, len(slots)
-        if count + added > len(self._journal_steps):
-            self._squeeze_journal(added)
-            count = self._journal_count
-        if added <= 4:
-            for slot in slots:
-                self.last_step_array[slot] = step
-                self._journal_slots[count] = slot
-                self._journal_steps[count] = step
-                count += 1
-        else:
-            touched = self._last_touched if slots is self._last_list else np.array(slots, np.int64)
-            self.last_step_array[touched] = step
-            self._journal_slots[count : count + added] = touched
-            self._journal_steps[count : count + added] = step
-        self._journal_count += added
+        if not len(slots):
+            return
+        self._marks.append((step, np.array(slots, np.int64)))
+        self._marks_count += len(slots)
+        if self._marks_count > MARKS_MAX:
+            self._enter_marks()
+
+    def _enter_marks(self) -> None:
+        """Bring the journal and `last_step` up to date."""
+        if not self._marks:
+            return
+        slots = np.concatenate([slots for _, slots in self._marks])
+        steps = np.repeat([step for step, _ in self._marks], [len(slots) for _, slots in self._marks])
+        self._marks, self._marks_count = [], 0
+        if self._journal_count + len(slots) > len(self._journal_steps):
+            self._squeeze_journal(len(slots))
+        count = self._journal_count
+        self.last_step_array[slots] = steps  # of a slot that is there several times the last one counts
+        self._journal_slots[count : count + len(slots)] = slots
+        self._journal_steps[count : count + len(slots)] = steps
+        self._journal_count += len(slots)
+
+    @property
+    def last_step(self) -> list[int]:
+        """By slot: for checks, not for hot paths. What was forgotten is in no step."""
+        self._enter_marks()
+        count = self.count
+        steps: list[int] = np.where(self.arrays["present"][:count] != 0, self.last_step_array[:count], 0).tolist()
+        return steps
 
     def touched_since(self, step: int) -> list[int]:
-        """Slots whose `last_step` is above `step`, in the order of their last touch."""
+        """Slots whose last touch is above `step`, in the order of these touches."""
+        self._enter_marks()
         end = self._journal_count
         first = int(np.searchsorted(self._journal_steps[:end], step, side="right"))
         slots, steps = self._journal_slots[first:end], self._journal_steps[first:end]
-        found: list[int] = slots[self.last_step_array[slots] == steps].tolist()
+        live = (self.last_step_array[slots] == steps) & (self.arrays["present"][slots] != 0)
+        found: list[int] = slots[live].tolist()
         return found
 
     def _squeeze_journal(self, added: int) -> None:
@@ -277,7 +303,7 @@ class KernelRows:
         return found
 
     def select(self, slots: Sequence[int]) -> Batch:
-        """Plain values, as generic operators and messages want them."""
+        """Plain values, as generic operators want them."""
         wanted = np.array(slots, np.int64)
         return Batch(
             self._decoded(wanted),

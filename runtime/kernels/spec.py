@@ -23,9 +23,10 @@ class Meta:
     REACHED = 1  # rows reached by the batch
     TOUCHED = 2  # rows touched by the batch
     CHANGES = 3  # entries of the list of changes
-    FAILED_ROW = 4  # number of the row that could not be applied
-    FAILED = 5  # 0, or 1 + the number of the reason
-    WIDTH = 6
+    HIDDEN = 4  # how often a row was touched that is not seen then
+    FAILED_ROW = 5  # number of the row that could not be applied
+    FAILED = 6  # 0, or 1 + the number of the reason
+    WIDTH = 7
 
 
 ROW_COLUMNS = ("present", "visible", "dead", "reach_tick", "max_tick")
@@ -112,6 +113,7 @@ class KernelSpec(OperatorSpec):
             ("undo_integers", "int64"),
             ("undo_floats", "float64"),
             ("touched", "int64"),
+            ("hidden", "int64"),
             ("change_slot", "int64"),
             ("change_visible", "uint8"),
             *((f"change_{number}", element(kind)) for number, kind in enumerate(self.recorded)),

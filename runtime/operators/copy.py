@@ -22,6 +22,8 @@ class CopySpec(OperatorSpec):
 class Copy(Operator):
     """A row that occurs several times in a batch changes several times: whoever watches sees all of them."""
 
+    repeats_rows = True
+
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self.inputs = [self.rows]  # events are copied too: their table is the output
@@ -59,6 +61,9 @@ class Copy(Operator):
 
     def changed(self, touched: Sequence[int]) -> Batch:
         return self._changes_at(self._seen_changes)
+
+    def latest(self, touched: Sequence[int]) -> Batch:
+        return self.changed(touched).latest(self.relation.key_width)
 
     def every_change(self, touched: Sequence[int]) -> Batch:
         return self._changes_at(self._changes)

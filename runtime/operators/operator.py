@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from runtime.batch import Batch
 from runtime.plan import Relation
@@ -34,7 +35,12 @@ class EventOperator(ABC):
 
 
 class Operator(ABC):
-    """State relation. `rows` is the output; `inputs[e]` is the copy of in-edge e, None for events nobody remembers."""
+    """State relation. `rows` is the output; `inputs[e]` is the copy of in-edge e, None for events nobody remembers.
+
+    `repeats_rows`: does `changed` list what a row was in between? Then `latest` is something else.
+    """
+
+    repeats_rows: ClassVar[bool] = False
 
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         self.input_relations = inputs
@@ -98,7 +104,8 @@ class Operator(ABC):
 
     def changed(self, touched: Sequence[int]) -> Batch:
         """What the step that touched these slots changed for somebody who watches: rows that are shown now, and rows
-        that were. Of a row that never was visible nothing is said."""
+        that were, perhaps with what they were in between. Of a row that never was visible nothing is said, and nothing
+        about `max_ticks`."""
         rows, shown, told = self.rows, self._shown, []
         for slot in touched:
             if rows.visible[slot]:
@@ -110,12 +117,16 @@ class Operator(ABC):
             told.append(slot)
         return rows.select(told)
 
+    def latest(self, touched: Sequence[int]) -> Batch:
+        """The same with each row at most once, as it is now. Asked only of operators that repeat rows."""
+        raise NotImplementedError
+
     def every_change(self, touched: Sequence[int]) -> Batch:
         """What the step that touched these slots did, in order: each row last as it is now, tombstones included. An
         operator that knows what a row was in between lists that before."""
         return self.rows.select(touched)
 
-    def take(self, edge: int, batch: Batch) -> list[int]:
+    def take(self, edge: int, batch: Batch) -> Sequence[int]:
         """Apply one batch and remember it; the touched output slots, each once. Of a row that occurs several times the
         last one counts."""
         copy = self.inputs[edge]

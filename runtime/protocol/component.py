@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
+from typing import Any, get_args
 
 from runtime import plan as plans
+from runtime.batch import Batch
 from runtime.plan import Mode
 from runtime.protocol.asking import jittered
 from runtime.protocol.coverage import CoverageError, LineageCoverage
@@ -31,6 +34,7 @@ from runtime.protocol.events import (
     ReceiverDetached,
     Restarted,
     Send,
+    Stepped,
     TimerFired,
     WatchBegun,
     WatchEnded,
@@ -51,7 +55,7 @@ class Component(ABC):
         self.lineages_count = len(plan.lineages[name])
         self.planned_out_edges = plan.out_edges[name]
         self.epoch = 0
-        self.is_watched = False
+        self.watches: set[bool] = set()  # who watches: those who want every change (False), the latest only (True)
         self.counters: Counter[str] = Counter()
         self._instructions: list[Instruction] = []
 
@@ -84,42 +88,50 @@ class Component(ABC):
     # Dispatch
 
     def _dispatch(self, event: Event) -> None:
-        if isinstance(event, Restarted):
-            self._check_restart(event)
-            self._restart(event)
-            self.epoch = event.epoch
-            self._started(event)
-            return
-        if self.epoch == 0:
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            raise UnexpectedMessage(self.name, type(event).__name__, "not an event of a component")
+        if self.epoch == 0 and handler is not Component._restarted:
             raise NotStarted(self.name, type(event).__name__, "the first event must be Restarted")
-        match event:
-            case MessageArrived(edge, message):
-                self._message_arrived(edge, message)
-            case TimerFired(name, now_us):
-                kind, _, edge = name.partition(":")
-                self._timer_fired(kind, edge, now_us)
-            case ReceiverAttached(edge, mode, every_change):
-                self.counters["attached"] += 1
-                self._attach(edge, mode, every_change)
-            case ReceiverDetached(edge):
-                self._out_edge(edge)
-                self._detach(edge)
-            case WatchBegun():
-                self.is_watched = True
-                self._watch_begun()
-            case WatchEnded():
-                self.is_watched = False
-            case CheckpointDue():
-                self._checkpoint()
-            case CheckpointWritten(number):
-                self._checkpoint_written(number)
-            case CheckpointFailed(number):
-                self.counters["checkpoints_failed"] += 1
-                self._checkpoint_failed(number)
-            case Published() | LogWritten() | LogFailed() | LogRead():
-                self._log_event(event)
-            case _:
-                raise UnexpectedMessage(self.name, type(event).__name__, "not an event of a component")
+        handler(self, event)
+
+    def _restarted(self, event: Restarted) -> None:
+        self._check_restart(event)
+        self._restart(event)
+        self.epoch = event.epoch
+        self._started(event)
+
+    def _fired(self, event: TimerFired) -> None:
+        kind, _, edge = event.name.partition(":")
+        self._timer_fired(kind, edge, event.now_us)
+
+    def _attached(self, event: ReceiverAttached) -> None:
+        self.counters["attached"] += 1
+        self._attach(event.edge, event.mode, event.every_change)
+
+    def _detached(self, event: ReceiverDetached) -> None:
+        self._out_edge(event.edge)
+        self._detach(event.edge)
+
+    def _begin_watch(self, event: WatchBegun) -> None:
+        self.watches.add(event.latest)
+        self._watch_begun()
+
+    def _end_watch(self, event: WatchEnded) -> None:
+        self.watches.discard(event.latest)
+
+    def _checkpoint_due(self, event: CheckpointDue) -> None:
+        self._checkpoint()
+
+    def _checkpoint_is_written(self, event: CheckpointWritten) -> None:
+        self._checkpoint_written(event.number)
+
+    def _checkpoint_has_failed(self, event: CheckpointFailed) -> None:
+        self.counters["checkpoints_failed"] += 1
+        self._checkpoint_failed(event.number)
+
+    def _logged(self, event: Published | LogWritten | LogFailed | LogRead) -> None:
+        self._log_event(event)
 
     def _check_restart(self, event: Restarted) -> None:
         """C2: a restart always takes a new epoch."""
@@ -127,7 +139,8 @@ class Component(ABC):
         if event.epoch <= self.epoch:
             raise BadEpoch(self.name, "Restarted", f"epoch {event.epoch} after {self.epoch}")
 
-    def _message_arrived(self, edge: str, message: Message) -> None:
+    def _message_arrived(self, event: MessageArrived) -> None:
+        edge, message = event.edge, event.message
         if isinstance(message, Upstream):
             out_edge = self._out_edge(edge)
             place = Place(self.name, edge)
@@ -195,8 +208,12 @@ class Component(ABC):
         self._instructions.append(instruction)
 
     def send(self, edge: str, message: Message) -> None:
-        self.counters[f"sent.{type(message).__name__}"] += 1
+        self.counters[_SENT[type(message)]] += 1
         self._instructions.append(Send(edge, message))
+
+    def tell_watchers(self, rows: Batch) -> None:
+        """Events: each is a row of its own, so that all changes and the latest are the same."""
+        self._instructions.extend(Stepped(rows, latest) for latest in self.watches)
 
     def arm(self, name: str, delay_us: int) -> None:
         self._instructions.append(ArmTimer(name, delay_us))
@@ -206,3 +223,25 @@ class Component(ABC):
         delay_us = min(self.tuning.push_us << min(edge.push_attempt, 20), self.tuning.ask_delay_us_max)
         edge.is_pushing = True
         self.arm(f"push:{edge.name}", jittered(delay_us, self.name, edge.name, edge.push_attempt))
+
+
+_HANDLERS: dict[type, Callable[[Any, Any], None]] = {
+    MessageArrived: Component._message_arrived,
+    Published: Component._logged,
+    LogWritten: Component._logged,
+    LogRead: Component._logged,
+    LogFailed: Component._logged,
+    TimerFired: Component._fired,
+    Restarted: Component._restarted,
+    ReceiverAttached: Component._attached,
+    ReceiverDetached: Component._detached,
+    WatchBegun: Component._begin_watch,
+    WatchEnded: Component._end_watch,
+    CheckpointDue: Component._checkpoint_due,
+    CheckpointWritten: Component._checkpoint_is_written,
+    CheckpointFailed: Component._checkpoint_has_failed,
+}
+"""What each kind of event does."""
+
+_SENT = {kind: f"sent.{kind.__name__}" for kind in get_args(Message)}
+"""The counter of each kind of message."""

@@ -139,6 +139,10 @@ class Coverage:
 
     # Asking
 
+    def is_above(self, other: "Coverage") -> bool:
+        """Is there something here, all of it beyond the highest tick of the other? The usual case of a message."""
+        return bool(self._firsts) and (not other._lasts or self._firsts[0] > other._lasts[-1])
+
     def __contains__(self, tick: int) -> bool:
         at = bisect_left(self._lasts, tick)
         return at < len(self._lasts) and self._firsts[at] <= tick
@@ -331,6 +335,12 @@ class LineageCoverage:
     def prefix(lineages_count: int, last: int) -> "LineageCoverage":
         """All ticks up to `last` on every lineage: what a bulk install starts from."""
         return LineageCoverage(Coverage.prefix(last) for _ in range(lineages_count))
+
+    @staticmethod
+    def of_range(first: int, last: int) -> "LineageCoverage":
+        """One lineage, one range: what a stream says with every message."""
+        _check_range(first, last)
+        return _from_parts((_from_lists([first], [last]),))
 
     @staticmethod
     def concat(edges: Iterable["LineageCoverage"]) -> "LineageCoverage":

@@ -15,7 +15,7 @@ from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
 from runtime.protocol.errors import UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
-from runtime.protocol.events import Restarted, Stepped
+from runtime.protocol.events import Restarted
 from runtime.protocol.gap_list import GapList
 from runtime.protocol.held_events import HeldEvents
 from runtime.protocol.messages import Durable, EventAck, EventCuriosity, Events, Message, Trimmed, Upstream
@@ -109,8 +109,8 @@ class EventComponent(Receiver):
             return
         self._learned(edge, novel)
         self.held.add(passed)
-        if self.is_watched and len(passed):
-            self.emit(Stepped(passed))
+        if self.watches and len(passed):
+            self.tell_watchers(passed)
         cover = self._widen(edge, novel)
         for piece in split_events(cover, passed, self.tuning.message_rows_max):
             self._tell_all(piece)

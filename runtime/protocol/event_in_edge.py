@@ -32,6 +32,8 @@ class EventInEdge:
 
     def novel_cover(self, cover: LineageCoverage) -> LineageCoverage:
         """E1: the ticks that are new here. All others are ignored, whatever the message says about them."""
+        if len(cover) == 1 and cover[0].is_above(self.coverage[0]):
+            return cover
         return cover.difference(self.coverage)
 
     def novel_rows(self, rows: Batch, novel: LineageCoverage) -> Batch:

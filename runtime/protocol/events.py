@@ -88,12 +88,19 @@ class ReceiverDetached:
 
 @dataclass(frozen=True, slots=True)
 class WatchBegun:
-    """Somebody in this very process wants to see what each step changes, without an edge: Stepped, from now on."""
+    """Somebody in this very process wants to see what each step changes, without an edge: Stepped, from now on.
+
+    `latest`: only how the rows are after it. Both may be wanted at once.
+    """
+
+    latest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WatchEnded:
-    """Nobody watches any more."""
+    """Nobody watches any more, in this way."""
+
+    latest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +295,11 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """For whoever watches: what the step just made changed, in order; a row may occur more than once."""
+    """For whoever watches: what the step just made changed, in order. A row may occur more than once, unless they are
+    `latest`: then each is as it is now. `max_ticks` say nothing here."""
 
     rows: Batch
+    latest: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ emits changes and is watched delivers its first snapshot only: `Stepped` has all
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Literal
 
@@ -52,9 +53,9 @@ class Leaf(StateComponent):
             ahead = [s for s in rows.visible_slots() if max(rows.max_tick[s], checkpoint.in_floor) > horizon]
             self._await_horizon(ahead)
 
-    def _stepped(self, touched: list[int]) -> bool:
+    def _stepped(self, touched: Sequence[int]) -> bool:
         """Whoever watches sees every change of a step, so that only the first snapshot has to be delivered."""
-        if self.is_watched and not self._must_send_snapshot and self.emit_mode is Emit.CHANGES:
+        if self.watches and not self._must_send_snapshot and self.emit_mode is Emit.CHANGES:
             self.delivered_step = self.step
             return True
         is_first = self._must_send_snapshot
@@ -87,7 +88,7 @@ class Leaf(StateComponent):
         if slots or kind == "snapshot" or self.emit_mode is Emit.AS_OF_HORIZON:
             self._hand_over(kind, slots)
 
-    def _deliver_final(self, touched: list[int]) -> None:
+    def _deliver_final(self, touched: Sequence[int]) -> None:
         """Only rows that can no longer change, each once."""
         rows = self.operator.rows
         slots: list[int] = []
@@ -102,7 +103,7 @@ class Leaf(StateComponent):
             self._must_send_snapshot = False
             self._hand_over(kind, slots)
 
-    def _await_horizon(self, slots: list[int]) -> None:
+    def _await_horizon(self, slots: Sequence[int]) -> None:
         """These rows get exact, or final, when the horizon reaches them: that is news, though no value changes."""
         rows = self.operator.rows
         if self._says_when_settled:

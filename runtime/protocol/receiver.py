@@ -182,7 +182,7 @@ class Receiver(Component):
             if not edge.needs_answer():
                 edge.asker.answered()
             return None
-        if novel == message.cover:  # the usual case, at no cost per row
+        if novel is message.cover or novel == message.cover:  # the usual case, at no cost per row
             return novel, message.rows
         return novel, edge.novel_rows(message.rows, novel)
 

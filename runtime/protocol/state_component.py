@@ -6,6 +6,8 @@ never looks into a row's values, and keeps nothing about a receiver that it coul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from runtime import plan as plans
 from runtime.batch import Batch
 from runtime.operators.errors import OperatorError
@@ -86,30 +88,43 @@ class StateComponent(StateReceiver):
     def _watch_begun(self) -> None:
         self.operator.watch()
 
-    def _advance(self, touched: list[int]) -> None:
+    def _advance(self, touched: Sequence[int]) -> None:
         """S1: one input message that changed something is one step."""
         rows = self.operator.rows
         self.step += 1
         rows.mark(touched, self.step)
         self._inherit(self.operator.hidden_tick)
-        self._tombstones.update(dict.fromkeys(rows.hidden_among(touched)))
+        for slot in rows.hidden_among(touched):
+            self._tombstones[slot] = None
         self._has_changed = True
-        self._tell_every_change(touched)
-        if self.tuning.gather_us:
-            if any(edge.sent_step == self.step - 1 for edge in self.out_edges.values()):
-                self.arm("gather", self.tuning.gather_us)
-        else:
-            self._tell_all()
-        if self._stepped(touched) and self.is_watched and touched:
-            self.emit(Stepped(self.operator.changed(touched)))
-        if not self.out_edges:
+        if self.out_edges:
+            self._tell_receivers(touched)
+        if self._stepped(touched) and self.watches and len(touched):
+            self._tell_watchers(touched)
+        if not self.out_edges and self._tombstones:
             self._forget_tombstones()
 
-    def _stepped(self, touched: list[int]) -> bool:
+    def _stepped(self, touched: Sequence[int]) -> bool:
         """For leaves: a step was made. Do those who watch still have to be told?"""
         return True
 
-    def _tell_every_change(self, touched: list[int]) -> None:
+    def _tell_watchers(self, touched: Sequence[int]) -> None:
+        operator, every = self.operator, None
+        for latest in self.watches:
+            if latest and operator.repeats_rows:
+                self.emit(Stepped(operator.latest(touched), latest))
+            else:
+                every = operator.changed(touched) if every is None else every
+                self.emit(Stepped(every, latest))
+
+    def _tell_receivers(self, touched: Sequence[int]) -> None:
+        self._tell_every_change(touched)
+        if not self.tuning.gather_us:
+            self._tell_all()
+        elif any(edge.sent_step == self.step - 1 for edge in self.out_edges.values()):
+            self.arm("gather", self.tuning.gather_us)
+
+    def _tell_every_change(self, touched: Sequence[int]) -> None:
         """At once and never gathered: only the step just made still has its changes."""
         rows: Batch | None = None
         for edge in self.out_edges.values():

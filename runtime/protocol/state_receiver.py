@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -29,7 +30,7 @@ class StateReceiver(Receiver):
         self.in_floor = NO_TICK
 
     @abstractmethod
-    def _advance(self, touched: list[int]) -> None: ...
+    def _advance(self, touched: Sequence[int]) -> None: ...
 
     @abstractmethod
     def _floors(self) -> tuple[int, int, int]: ...
@@ -162,7 +163,7 @@ class StateReceiver(Receiver):
         self._coverage = None
         edge.progressed = True
         self._has_changed = True
-        if touched or edge.coverage != before:
+        if len(touched) or edge.coverage != before:
             self._advance(touched)
         self._quench(edge, rows)
         return True

@@ -30,7 +30,6 @@ from runtime.protocol.events import (
     ReserveSilence,
     Restarted,
     RestartMe,
-    Stepped,
     Stopped,
     TrimLog,
 )
@@ -154,18 +153,18 @@ class StreamComponent(Component):
         return self.producers.ticks_of(producer, sequence) is not None or (producer, sequence) in self._pending_names
 
     def check_publish(self, event: Published) -> None:
-        place = Place(self.name, "Published")
         payload = self.relation.columns[1:]
         if type(event.sequence) is not int or event.sequence < 0 or type(event.producer) is not str:
             raise BadType(self.name, "Published", f"({event.producer!r}, {event.sequence!r}) is not a publish's name")
         if len(event.columns) != len(payload):
             raise BadShape(self.name, "Published", f"{len(event.columns)} columns, the stream has {len(payload)}")
-        counts = {len(values) for values in event.columns} or {1}
-        if len(counts) != 1 or counts == {0}:
+        count = len(event.columns[0]) if payload else 1
+        if count == 0 or any(len(values) != count for values in event.columns):
             raise BadShape(self.name, "Published", "no rows, or columns of different lengths")
-        if max(counts) > self.tuning.publish_rows_max:
-            raise TooLarge(self.name, "Published", f"{max(counts)} rows, bound {self.tuning.publish_rows_max}")
+        if count > self.tuning.publish_rows_max:
+            raise TooLarge(self.name, "Published", f"{count} rows, bound {self.tuning.publish_rows_max}")
         if not self.tuning.trusts_peers:
+            place = Place(self.name, "Published")
             for column, values in zip(payload, event.columns, strict=True):
                 place.check_values(column, values, None)
 
@@ -223,11 +222,11 @@ class StreamComponent(Component):
 
     def _tell(self, up_to_tick: int, rows: Batch) -> None:
         """All ticks since the last message: these events, otherwise silence."""
-        cover = LineageCoverage([Coverage.of((self.covered_tick + 1, up_to_tick))])
+        cover = LineageCoverage.of_range(self.covered_tick + 1, up_to_tick)
         self.covered_tick = up_to_tick
         self.assigned_tick = max(self.assigned_tick, up_to_tick)
-        if self.is_watched and len(rows):
-            self.emit(Stepped(rows))
+        if self.watches and len(rows):
+            self.tell_watchers(rows)
         for piece in split_events(cover, rows, self.tuning.message_rows_max):
             for edge in self.out_edges.values():
                 self.send(edge.name, piece)

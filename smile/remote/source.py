@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from compiler.plan.build import ProgramPlan, ViewPlan
 from runtime.batch import Batch
-from runtime.client.connection import Connection, LeafHandle
+from runtime.client.connection import Connection
+from runtime.client.leaves import LeafHandle
 from runtime.embedded.engine import Receive, See
 from runtime.plan import Component, Emit, Plan
 from runtime.protocol.checkpoint import Checkpoint
@@ -51,13 +52,17 @@ class LeafSource:
 
     # For hubs
 
-    def watch(self, name: str, see: See) -> None:
+    def watch(self, name: str, see: See, *, latest: bool = False) -> None:
         assert name == self._plan.component
-        self._open(
-            leaf_of(self._plan, Emit.CHANGES), lambda told: see(told) if isinstance(told, Batch) else None, watch=True
-        )
+        width = self._plan.side.layout.relation.key_width
 
-    def unwatch(self, name: str, see: See) -> None:
+        def tell(told: Batch | Deliver) -> None:
+            if isinstance(told, Batch):
+                see(told.latest(width) if latest else told)
+
+        self._open(leaf_of(self._plan, Emit.CHANGES), tell, watch=True)
+
+    def unwatch(self, name: str, see: See, *, latest: bool = False) -> None:
         self.close()
 
     def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> LeafSource:

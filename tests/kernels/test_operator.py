@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from random import Random
 
 import numpy as np
@@ -12,6 +13,7 @@ from runtime.kernels import rows as kernel_rows
 from runtime.kernels.operator import KernelOperator
 from runtime.operators.errors import Overflow
 from runtime.protocol.coverage import NO_TICK
+from runtime.values import Value
 from tests.kernels.stars import STREAMS, Events, case, fused
 
 SOLD = "view V = from Buys |> aggregate total := sum(qty) group by item;"
@@ -38,7 +40,7 @@ def tickets() -> KernelOperator:
 
 
 def take(operator: KernelOperator, edge: int, batch: Batch) -> list[int]:
-    return operator.take(edge, wide_batch(operator, edge, batch))
+    return list(operator.take(edge, wide_batch(operator, edge, batch)))
 
 
 def test_a_row_appears_changes_and_dies() -> None:
@@ -80,7 +82,7 @@ def test_a_forgotten_tombstone_leaves_the_state() -> None:
     kernel = star.kernel()
 
     def change(tick: int, by: int) -> list[int]:
-        return kernel.take(0, Batch.events([tick], [[5], [by]]))
+        return list(kernel.take(0, Batch.events([tick], [[5], [by]])))
 
     (slot,) = change(4, 2)
     assert kernel.rows.visible[slot]
@@ -214,14 +216,9 @@ def test_columns_may_be_numpy_arrays() -> None:
 
 def test_every_change_ends_with_each_touched_row_as_it_is() -> None:
     """What a receiver needs that keeps the last word: rows without a change are there too, tombstones above all."""
-    random, kernel = Random(7), tickets()
+    kernel = tickets()
     without_change = 0
-    for tick in range(1, 400, 4):
-        if random.random() < 0.3:
-            touched = take(kernel, 0, sell(tick, random.randrange(30), random.randrange(9)))
-        else:
-            rows = [(tick + i, random.randrange(30), random.randrange(4)) for i in range(random.randrange(1, 4))]
-            touched = take(kernel, 1, buy(*rows))
+    for touched in random_steps(kernel):
         told = kernel.every_change(touched)
         without_change += len(told) - len(kernel.changed(touched))
         last = {key: i for i, key in enumerate(told.keys(1))}
@@ -231,3 +228,52 @@ def test_every_change_ends_with_each_touched_row_as_it_is() -> None:
             zip(held.rows(), held.max_ticks, held.visible, strict=True)
         )
     assert without_change
+
+
+def test_the_latest_is_the_last_of_the_changes_of_each_row() -> None:
+    kernel = tickets()
+    gone = several = 0
+    for touched in random_steps(kernel):
+        changes, latest = kernel.changed(touched), kernel.latest(touched)
+        last = dict(zip(changes.keys(1), zip(changes.rows(), changes.visible, strict=True), strict=True))
+        told = dict(zip(latest.keys(1), zip(latest.rows(), latest.visible, strict=True), strict=True))
+        assert len(told) == len(latest)
+        assert told == last
+        gone += list(latest.visible).count(False)
+        several += len(changes) > len(latest)
+    assert gone > 5
+    assert several > 5
+
+
+def test_the_hidden_are_those_touched_that_cannot_be_seen() -> None:
+    kernel = tickets()
+    found = 0
+    for touched in random_steps(kernel):
+        hidden = kernel.rows.hidden_among(kernel.table.touched())
+        assert sorted(hidden) == sorted(slot for slot in touched if not kernel.rows.visible[slot])
+        assert sorted(hidden) == sorted(kernel.rows.hidden_among(list(touched)))
+        found += len(hidden)
+    assert found > 5
+
+
+def test_a_large_table_finds_every_key_after_it_has_grown() -> None:
+    """Keys that collide go further, all at once; each must be found where the probe loop looks for it."""
+    kernel = fused(STREAMS + SOLD).kernel()
+    keys = [int(key) for key in np.random.default_rng(3).integers(-(2**62), 2**62, 20_000)]
+    rest: list[Sequence[Value]] = [[1] * 20_000, [0] * 20_000, ["a"] * 20_000, [0.0] * 20_000]
+    for first in (1, 30_001):
+        kernel.take(0, Batch.events(range(first, first + 20_000), [keys, *rest]))
+        assert len(kernel.rows) == len(set(keys)), "a key was not found and got a second slot"
+    assert all(kernel.rows.slot_of((key,)) >= 0 for key in keys[::97])
+
+
+def random_steps(kernel: KernelOperator) -> Iterator[Sequence[int]]:
+    """Offers and buys of few items, so that rows appear, change several times and vanish; what each batch touched."""
+    random = Random(7)
+    for tick in range(1, 800, 8):
+        if random.random() < 0.3:
+            yield take(kernel, 0, sell(tick, random.randrange(30), random.randrange(60)))
+        else:
+            items = [random.randrange(30) for _ in range(3)]
+            rows = [(tick + i, random.choice(items), random.randrange(9)) for i in range(random.randrange(1, 8))]
+            yield take(kernel, 1, buy(*rows))

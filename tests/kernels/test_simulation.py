@@ -171,7 +171,7 @@ def test_a_kernel_with_a_mistake_is_caught(
     with_kernels(STARS["figure 1"])
     take = KernelOperator.take
 
-    def careless(self: KernelOperator, edge: int, batch: Any) -> list[int]:
+    def careless(self: KernelOperator, edge: int, batch: Any) -> Sequence[int]:
         touched = take(self, edge, batch)
         for slot in touched:
             self.table.arrays["max_tick"][slot] = batch.max_ticks[0]
@@ -188,7 +188,7 @@ def test_a_receiver_that_keeps_the_first_of_several_changes_is_caught(
     with_kernels(STARS["figure 1"])
     take = Copy.take
 
-    def careless(self: Copy, edge: int, batch: Any) -> list[int]:
+    def careless(self: Copy, edge: int, batch: Any) -> Sequence[int]:
         first: dict[Any, int] = {}
         for i, key in enumerate(batch.keys(self.relation.key_width)):
             first.setdefault(key, i)

@@ -49,7 +49,7 @@ def take_both(plain: KernelOperator, native: KernelOperator, edge: int, batch: B
     failures, touched = [], []
     for operator in (plain, native):
         try:
-            touched.append(operator.take(edge, batch))
+            touched.append(list(operator.take(edge, batch)))
             failures.append("")
         except Overflow as failure:
             failures.append(str(failure))
