@@ -24,7 +24,7 @@ _ARRAY = 1
 _DTYPES = frozenset({"|b1", "|i1", "|u1", "<i2", "<i4", "<i8", "<u2", "<u4", "<u8", "<f4", "<f8"})
 
 
-class CheckpointDamaged(Exception):
+class CheckpointDamaged(ValueError):
     """These bytes are not, or no longer, a checkpoint of this version."""
 
 

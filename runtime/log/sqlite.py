@@ -291,10 +291,6 @@ class LogDirectory:
 
     # The end
 
-    def leave(self) -> None:
-        """In a forked child, first thing: the parent's lock must not outlive the parent. Use nothing else there."""
-        os.close(self._lock)
-
     def close(self) -> None:
         self._keeper.close()
         self._acknowledged.sync()
