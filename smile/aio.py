@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", "SyncSystem", "SyncRemoteSystem")
+S = TypeVar("S", bound="SyncSystem | SyncRemoteSystem")
 
 
 def run(

@@ -69,7 +69,6 @@ class Feed:
         self._task = asyncio.create_task(self._follow())
         self._has_snapshot = asyncio.Event()
 
-    @property
     def has_ended(self) -> bool:
         return self.failure is not None
 
@@ -121,7 +120,7 @@ class Feed:
         try:
             await self._first_word()
             at = self._place_of(last_id)
-            while not self.has_ended:
+            while not self.has_ended():
                 if at is None or at < self._next - len(self._ring):
                     state, at = list(self._state.values()), self._next
                     for event in self._snapshot(state, at):
@@ -131,7 +130,7 @@ class Feed:
                     piece = self._ring[at - self._next]
                     yield Event("changes", self._id(at), _text("changes", piece.changes, more=piece.more))
                     at += 1
-                if at == self._next and not self.has_ended and not await _happens(pulse):
+                if at == self._next and not self.has_ended() and not await _happens(pulse):
                     yield Event("quiet", None, "")
             yield Event("failed", None, to_text({"kind": "failed", "reason": self.failure}))
         finally:
@@ -140,7 +139,7 @@ class Feed:
 
     async def _first_word(self) -> None:
         """A newcomer waits for the view's own snapshot, or for the news that there will be none."""
-        while not self._has_snapshot.is_set() and not self.has_ended:
+        while not self._has_snapshot.is_set() and not self.has_ended():
             await self._pulse.wait()
 
     def _id(self, number: int) -> str:
@@ -207,7 +206,7 @@ class Feeds:
         at = (name, wanted.mode.value)
         async with self._lock:
             feed = self._feeds.get(at)
-            if feed is not None and not feed.has_ended:
+            if feed is not None and not feed.has_ended():
                 feed.unread_since = monotonic()
                 return feed
             await self._sweep(make_room=True)
@@ -220,7 +219,7 @@ class Feeds:
         now = monotonic()
         unread = sorted((feed.unread_since, at) for at, feed in self._feeds.items() if not feed.readers)
         too_many = max(0, len(self._feeds) + 1 - FEEDS_MAX) if make_room else 0
-        over = [at for since, at in unread if now - since > LINGER_SECONDS or self._feeds[at].has_ended]
+        over = [at for since, at in unread if now - since > LINGER_SECONDS or self._feeds[at].has_ended()]
         for at in dict.fromkeys([*over, *(at for _, at in unread[:too_many])]):
             await self._feeds.pop(at).close()
         if make_room and len(self._feeds) >= FEEDS_MAX:

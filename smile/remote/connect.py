@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from os import PathLike
+from pathlib import Path
 
 from runtime.client.connection import Connection
 from runtime.client.errors import ConnectFailed as NoConnection
 from runtime.security.errors import SecurityError
 from runtime.security.keys import read_keys
-from smile.deploy.bundles import BundleRefused
+from smile.deploy.bundles import BundleRefused, verify
 from smile.deploy.deployment import Deployment, DeploymentError
 from smile.errors import ConnectFailed
+from smile.program import Program
 from smile.remote.system import RemoteSystem
+
+PROGRAMS_KEPT_MAX = 4
+"""Compiled programs of deployments that this process was connected to: connecting again costs no compiling."""
 
 TIMEOUT = 30.0
 """Seconds that a call waits for brokers, unless told otherwise: long enough for one to restart."""
@@ -27,14 +34,15 @@ def connect(
     is not trusted to be what the broker says: it is compiled here, and compared.
     """
     try:
-        own = None if keys is None else read_keys(keys)
+        own = None if keys is None else read_keys(Path(keys))
         connection = Connection(address, keys=own, name=name or "", request_timeout=min(timeout, 10.0))
     except SecurityError as error:
         raise ConnectFailed(address, error.reason, error.remedy or "see docs/security.md") from error
     except NoConnection as error:
         raise ConnectFailed(address, error.reason, error.remedy) from error
     try:
-        return RemoteSystem(connection, Deployment.from_wire(connection.deployment), timeout)
+        deployment = Deployment.from_wire(connection.deployment)
+        return RemoteSystem(connection, deployment, _compiled(deployment), timeout)
     except BundleRefused as error:
         connection.close()
         raise ConnectFailed(address, error.reason, error.remedy) from error
@@ -44,3 +52,17 @@ def connect(
     except BaseException:
         connection.close()
         raise
+
+
+_programs: OrderedDict[str, Program] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _compiled(deployment: Deployment) -> Program:
+    """Checked against what the deployment says it is; programs never change, so several systems may use one."""
+    with _lock:
+        program = _programs.pop(deployment.digest, None) or verify(deployment)
+        _programs[deployment.digest] = program
+        if len(_programs) > PROGRAMS_KEPT_MAX:
+            _programs.popitem(last=False)
+        return program

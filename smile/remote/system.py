@@ -22,10 +22,11 @@ from runtime.batch import Batch
 from runtime.client.connection import Connection, Standing
 from runtime.plan import Emit, Plan
 from runtime.protocol.coverage import NO_TICK
-from smile.deploy.bundles import components_of, verify
+from smile.deploy.bundles import components_of
 from smile.deploy.deployment import Deployment
 from smile.digests import component_digests
 from smile.errors import Closed, PublishUncertain, SmileError, TimedOut, ViewFailed
+from smile.program import Program
 from smile.reading import Reading, asked
 from smile.remote.callbacks import Callbacks
 from smile.remote.failures import FailureWatch
@@ -45,8 +46,7 @@ IDLE_VIEWS_MAX = 8
 class RemoteSystem(Reading):
     """Made by `smile.connect`. `timeout` bounds every wait for a broker, in seconds."""
 
-    def __init__(self, connection: Connection, deployment: Deployment, timeout: float) -> None:
-        program = verify(deployment)
+    def __init__(self, connection: Connection, deployment: Deployment, program: Program, timeout: float) -> None:
         super().__init__(program)
         self.deployment = deployment
         self._connection = connection

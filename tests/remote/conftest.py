@@ -1,0 +1,102 @@
+"""Systems to test: one in this process, and the same program in real broker processes.
+
+Starting brokers takes seconds, so one deployment serves all tests of a worker: it has many copies of the program, with
+numbered names, and every test gets a copy of its own behind a wrapper that hides the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import smile
+from smile.local import LocalBrokers
+
+COPIES = 30
+"""More than there are tests that want one."""
+
+TEMPLATE = """
+stream Sales{n} (item int, qty int[0..100]);
+stream Other{n} (item int, qty int[0..100]);
+stream Users{n} (id int, name text) unique id unique name;
+view Sold{n} = from Sales{n} |> aggregate total := sum(qty) group by item;
+view Small{n} = from Sold{n} |> where total < 10;
+view Pairs{n} = from Sold{n} |> join (from Other{n} |> aggregate other := sum(qty) group by item) as O using item;
+view Big{n} = from Sales{n} |> where qty > 50;
+view Ratio{n} = from Sales{n} |> extend r := 100 / qty;
+subscribe limits{n} to Sold{n} emit bounds;
+subscribe cuts{n} to Pairs{n} emit as of horizon;
+subscribe calm{n} to Sold{n} every 100 ms;
+subscribe late{n} to Sold{n} snapshot off;
+"""
+
+
+NAMING = {"publish", "publish_many", "publish_nowait", "publish_many_nowait", "rows", "arrow", "pandas", "subscribe"}
+"""Methods whose first argument is a name."""
+
+
+class Numbered:
+    """A system with one copy of the program. Names go in without their number."""
+
+    def __init__(self, system: Any, number: int) -> None:
+        self.system = system
+        self._number = number
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.system, name)
+        return self._with_number(found) if name in NAMING else found
+
+    def _with_number(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda name, *arguments, **named: method(f"{name}{self._number}", *arguments, **named)
+
+
+@pytest.fixture(scope="session")
+def program_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "copies.mpl"
+    path.write_text("".join(TEMPLATE.format(n=number) for number in range(COPIES)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def brokers(program_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBrokers]:
+    """Two real processes, with everything on disk."""
+    with LocalBrokers(program_file, 2, data=tmp_path_factory.mktemp("data")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    return count()
+
+
+@pytest.fixture
+def number(numbers: Iterator[int]) -> int:
+    found = next(numbers)
+    assert found < COPIES, "raise COPIES"
+    return found
+
+
+@pytest.fixture(scope="session")
+def client(brokers: LocalBrokers) -> Iterator[smile.RemoteSystem]:
+    with smile.connect(brokers.address, timeout=30.0) as system:
+        yield system
+
+
+@pytest.fixture
+def connected(client: smile.RemoteSystem, number: int) -> Numbered:
+    """A client of the brokers with a copy of the program that nobody has used."""
+    return Numbered(client, number)
+
+
+@pytest.fixture(params=["embedded", "remote"])
+def system(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The same program in this process and in brokers."""
+    if request.param == "embedded":  # cheap: each test has its own
+        with smile.run(smile.compile(TEMPLATE.format(n=""))) as running:
+            yield running
+    else:
+        yield request.getfixturevalue("connected")
