@@ -19,16 +19,19 @@ import numpy as np
 
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
+from runtime.protocol.coverage import TICK_MAX
 from runtime.values import Value
 
 VERSION = 2
 ARRAY_ROWS_MIN = 64
 """Shorter columns are read as lists: an array costs more than it saves."""
 
+ROWS_MAX = 2**31
+
 _HEAD = Struct("<II")  # version, length of the header
 _ALIGNMENT = 8
 _PROGRESSION = Struct("<qqq")
-_NOT_OURS = (msgpack.UnpackException, StructError, TypeError, ValueError, OverflowError, RecursionError)
+_NOT_OURS = (msgpack.UnpackException, StructError, TypeError, ValueError, LookupError, OverflowError, RecursionError)
 
 
 def encode(rows: Batch) -> bytes:
@@ -50,17 +53,26 @@ def decode(data: bytes) -> Batch:
             raise ValueError(f"version {version}, not {VERSION}")
         at = _HEAD.size + header_bytes
         count, packed = msgpack.unpackb(data[_HEAD.size : at], strict_map_key=False)
+        if type(count) is not int or not 0 < count <= ROWS_MAX:
+            raise ValueError(f"{count} rows")
         at += -at % _ALIGNMENT
         columns: list[Sequence[Any]] = []
         for one in packed:
             columns.append(_unpack(data, at, count, one))
             at += 8 * count if one[0] in ("q", "d") else 0
-        if at != len(data) or not columns or not count > 0:
-            raise ValueError("more or less than its header says")
+        ticks = columns.pop()
+        if at != len(data) or not _is_rising(ticks):
+            raise ValueError("ticks that do not rise, or more or less than the header says")
     except _NOT_OURS as broken:
         raise ValueError(f"not a stored batch: {broken}") from broken
-    ticks = columns.pop()
     return Batch.events(ticks, columns)
+
+
+def _is_rising(ticks: Sequence[int]) -> bool:
+    if isinstance(ticks, range):
+        return ticks.step > 0 and ticks[0] >= 0 and ticks[-1] <= TICK_MAX
+    values = np.asarray(ticks, np.int64)
+    return bool(values[0] >= 0 and (np.diff(values) > 0).all())
 
 
 def encode_ticks(ticks: Sequence[int]) -> bytes:
@@ -74,8 +86,10 @@ def decode_ticks(data: bytes) -> Sequence[int]:
     """What `encode_ticks` wrote, as a range if it is one; ValueError for anything else."""
     if len(data) == _PROGRESSION.size:
         first, step, count = _PROGRESSION.unpack(data)
+        if not (step > 0 and 0 < count <= ROWS_MAX):
+            raise ValueError("not stored ticks: no progression")
         return range(first, first + step * count, step)
-    if data[:1] != b"t" or len(data) % 8 != 1:
+    if data[:1] != b"t" or len(data) % 8 != 1 or len(data) < 9:
         raise ValueError("not stored ticks")
     return tuple(np.frombuffer(data, "<i8", offset=1).tolist())
 
@@ -112,7 +126,7 @@ def _unpack(data: bytes, at: int, count: int, packed: Any) -> Sequence[Any]:
         return values
     if kind == "t":
         _, first, step = packed
-        return range(first, first + step * count, step)
+        return range(first, first + step * count, step)  # a step of 0 is a ValueError
     if kind not in ("q", "d"):
         raise ValueError(f"a column of kind {kind!r}")
     found = np.frombuffer(data, "<i8" if kind == "q" else "<f8", count, at)

@@ -174,12 +174,6 @@ def test_batches_as_bytes(rows: Batch) -> None:
     assert list(back.max_ticks) == list(rows.max_ticks)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x93\x02\x93\x01\x01\x01\x90", b"\x93\x01\x91\x01\x90", b"\x01"])
-def test_other_bytes_are_no_batch(data: bytes) -> None:
-    with pytest.raises(ValueError, match="not a stored batch"):
-        codec.decode(data)
-
-
 def test_numbers_are_python_numbers_outside_of_kernels() -> None:
     array = np.array([1, 2, 3])
     column = numbers(array)
