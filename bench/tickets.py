@@ -56,13 +56,15 @@ class Way:
     title: str
     batch: int
     is_columnar: bool
+    coalesce: bool = False
 
 
 ROWS = Way("SMILE, rows", 1_000, is_columnar=False)
 COLUMNS = Way("SMILE, columns", 1_000, is_columnar=True)
-COALESCED = Way("SMILE, columns", 10_000, is_columnar=True)
+MANY_COLUMNS = Way("SMILE, columns", 10_000, is_columnar=True)
+COALESCED = Way("SMILE, columns, coalesced", 10_000, is_columnar=True, coalesce=True)
 SINGLE = Way("SMILE, single rows", 1, is_columnar=False)
-WAYS = {"single": SINGLE, "rows": ROWS, "columns": COLUMNS, "coalesced": COALESCED}
+WAYS = {"single": SINGLE, "rows": ROWS, "columns": COLUMNS, "many": MANY_COLUMNS, "coalesced": COALESCED}
 
 
 class Taker:
@@ -76,8 +78,8 @@ class Taker:
         self.number = 0
 
     def take(self) -> None:
-        for batch in self._changes.batches():
-            left = np.where(batch.visible_array(), batch.array("avail"), 0)
+        for batch in self._changes.ready_batches():
+            left = batch.array("avail") * batch.visible_array()
             self._left[batch.array("item_id")] = left  # of several changes of an item the last counts
             self.number += len(batch)
 
@@ -85,13 +87,13 @@ class Taker:
         return {int(item): int(self._left[item]) for item in np.flatnonzero(self._left)}
 
 
-def open_view(events: TicketEvents) -> tuple[Any, Taker]:
+def open_view(events: TicketEvents, *, coalesce: bool = False) -> tuple[Any, Taker]:
     import smile
 
     system = smile.run(smile.compile(program_text()))
     items = np.arange(events.item_count)
     system.publish_many("Sellers", {"item_id": items, "price": events.prices, "qty": events.offered})
-    changes = system.subscribe("Available", timeout=0, queue_rows=QUEUE_ROWS)
+    changes = system.subscribe("Available", timeout=0, queue_rows=QUEUE_ROWS, coalesce=coalesce)
     return system, Taker(changes, events)
 
 
@@ -118,7 +120,7 @@ def batches_of(events: TicketEvents, way: Way, buys: int) -> Iterable[tuple[int,
 
 def throughput(events: TicketEvents, way: Way, seconds: float) -> Outcome:
     """Rows are made outside the time that counts, and so is the check."""
-    system, taker = open_view(events)
+    system, taker = open_view(events, coalesce=way.coalesce)
     tier = "native" if wait_for_native(system) else "plain"
     for at in range(8):  # first calls are not what is measured
         system.publish_many(COASTS[at % 2], {"item_id": [0], "qty": [0]})
@@ -261,7 +263,7 @@ def startup() -> dict[str, float]:
 def profile(events: TicketEvents, way: Way, seconds: float) -> None:
     """Where the time goes; the profiler itself makes small functions look larger than they are."""
     profiler = cProfile.Profile()
-    system, taker = open_view(events)
+    system, taker = open_view(events, coalesce=way.coalesce)
     wait_for_native(system)
     batches = list(batches_of(events, way, min(events.buys, 200 * way.batch)))
     started = time.perf_counter()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from compiler.plan.build import ViewPlan
 from compiler.plan.layout import Cell
 from mpl.functions.library import AVERAGE, bound_function
@@ -37,7 +39,8 @@ class ShownColumn:
         second = columns[self.cell.columns[1]]
         if self.cell.form == "difference":
             if isinstance(first, Numbers) and isinstance(second, Numbers):
-                return numbers(first - second)  # both are not negative: the difference cannot overflow
+                # Both are not negative: the difference cannot overflow.
+                return numbers(first.view(np.ndarray) - second.view(np.ndarray))
             return [_difference(one, other) for one, other in zip(first, second, strict=True)]
         assert self.average is not None
         return [self.average(total, count) for total, count in zip(first, second, strict=True)]
@@ -66,6 +69,7 @@ class ViewReader:
         self.columns = tuple(
             shown for shown, column in zip(made, plan.schema.columns, strict=True) if not column.hidden
         )
+        self._by_name = {column.name: column for column in self.columns}
         self.key = tuple(made[position] for position in plan.schema.key)
         self.identity = self.key
         relation = plan.side.layout.relation
@@ -84,9 +88,9 @@ class ViewReader:
         return tuple(FrameField(column.name, column.type, column.nullable) for column in self.columns)
 
     def column(self, name: str) -> ShownColumn:
-        for column in self.columns:
-            if column.name == name:
-                return column
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
         raise UnknownName(f"`{self.name}` has no column `{name}`; it has {', '.join(self.names)}")
 
     def ordered(self, batch: Batch) -> Batch:

@@ -94,6 +94,7 @@ class KernelOperator(Operator):
         self._is_native = False
         self._plain_rows = 0
         self._recorded = tuple(f"change_{number}" for number in range(len(spec.recorded)))
+        self._outputs = tuple(self._output(number) for number in range(len(spec.outputs)))
         self._dtypes = [[np.dtype(element(column.type)) for column in columns] for columns in spec.inputs]
         self._buffers = [[np.zeros(SMALL_BATCH, dtype) for dtype in dtypes] for dtypes in self._dtypes]
         self._buffer_views = [[buffer.data for buffer in buffers] for buffers in self._buffers]
@@ -105,6 +106,13 @@ class KernelOperator(Operator):
         self.table.arrays["integers"] = integers
         self.table.arrays["floats"] = np.array([*self.spec.floats, 0.0], np.float64)
         self.table.generation += 1
+
+    def _output(self, number: int) -> tuple[str, str | None, ValueType | None]:
+        """Where an output column is by slot, where its changes are recorded, and its type if that is no number."""
+        output = self.spec.outputs[number]
+        recorded = None if output.recorded is None else self._recorded[output.recorded]
+        is_number = output.type in (ValueType.INT, ValueType.FLOAT)
+        return self.table.output_names[number], recorded, None if is_number else output.type
 
     @property
     def is_native(self) -> bool:
@@ -232,24 +240,23 @@ class KernelOperator(Operator):
         return Batch.concat([told, rest])
 
     def _change_columns(self, count: int) -> tuple[Sequence[Value], ...]:
+        """Arrays that were recorded are copied: the next batch takes their place. Others are the same in all changes
+        of a row."""
         arrays, slots = self.table.arrays, self.table.arrays["change_slot"][:count]
         found: list[Sequence[Value]] = []
-        for number, output in enumerate(self.spec.outputs):
-            if output.recorded is None:
-                values = self.table.raw(number, slots)
-            else:
-                values = arrays[self._recorded[output.recorded]][:count].copy()
-            found.append(self._shown_column(values, output.type))
+        for name, recorded, kind in self._outputs:
+            values = arrays[name][slots] if recorded is None else arrays[recorded][:count].copy()
+            found.append(numbers(values) if kind is None else self.table.plain_values(values, kind))
         return tuple(found)
 
     def _columns_of(self, slots: Integers) -> tuple[Sequence[Value], ...]:
-        outputs = enumerate(self.spec.outputs)
-        return tuple(self._shown_column(self.table.raw(number, slots), output.type) for number, output in outputs)
-
-    def _shown_column(self, values: Array, kind: ValueType) -> Sequence[Value]:
-        if kind is ValueType.TEXT or kind is ValueType.BOOL:
-            return self.table.plain_values(values, kind)
-        return numbers(values)
+        """The columns of these rows as they are."""
+        arrays = self.table.arrays
+        found: list[Sequence[Value]] = []
+        for name, _, kind in self._outputs:
+            values = arrays[name][slots]
+            found.append(numbers(values) if kind is None else self.table.plain_values(values, kind))
+        return tuple(found)
 
     # Tombstones and checkpoints
 

@@ -60,7 +60,7 @@ class KernelRows:
         self.key_width = len(spec.keys)
         self.meta = np.zeros(Meta.WIDTH, np.int64)
         self.numbers = self.meta.data
-        self._output_names = [f"{column.where.value}_{column.number}" for column in spec.outputs]
+        self.output_names = [f"{column.where.value}_{column.number}" for column in spec.outputs]
         self.arrays: dict[str, Array] = {}
         self.generation = 0  # changes whenever arrays were replaced
         self.last_step_array = np.zeros(0, np.int64)
@@ -313,7 +313,7 @@ class KernelRows:
 
     def raw(self, number: int, slots: Integers) -> Array:
         """One output column of some slots, texts as codes."""
-        return self.arrays[self._output_names[number]][slots]
+        return self.arrays[self.output_names[number]][slots]
 
     def _decoded(self, slots: Integers) -> tuple[list[Value], ...]:
         return tuple(

@@ -354,7 +354,8 @@ class LineageCoverage:
         """Include all of `other`. True if any of its ticks is new."""
         grew = False
         for mine, theirs in self._pairs(other):
-            grew |= mine.update(theirs)
+            if theirs:
+                grew |= mine.update(theirs)
         return grew
 
     def difference(self, other: "LineageCoverage") -> "LineageCoverage":
@@ -369,7 +370,9 @@ class LineageCoverage:
 
     def horizon(self) -> int:
         """h(K): the largest tick up to which every lineage covers everything."""
-        return min(coverage.horizon() for coverage in self._lineages)
+        if len(self._lineages) == 1:
+            return self._lineages[0].horizon()
+        return min([coverage.horizon() for coverage in self._lineages])
 
     def highest(self) -> int:
         """The largest tick that any lineage covers."""
@@ -418,7 +421,9 @@ class LineageCoverage:
             raise CoverageError(f"a lineage coverage on the wire is a list, not {type(value).__name__}")
         if len(value) != lineages_count:
             raise CoverageError(f"{len(value)} lineages on the wire where the plan has {lineages_count}")
-        return LineageCoverage(Coverage.from_wire(part, ranges_max) for part in value)
+        if not value:
+            raise CoverageError("a component has at least one lineage")
+        return _from_parts(tuple([Coverage.from_wire(part, ranges_max) for part in value]))
 
     def _pairs(self, other: "LineageCoverage") -> Iterator[tuple[Coverage, Coverage]]:
         if len(self._lineages) != len(other._lineages):

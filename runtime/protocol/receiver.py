@@ -45,7 +45,7 @@ class Receiver(Component):
         return self._coverage
 
     def horizon(self) -> int:
-        return min(edge.coverage.horizon() for edge in self.in_edges.values())
+        return min([edge.coverage.horizon() for edge in self.in_edges.values()])
 
     # Restart
 
