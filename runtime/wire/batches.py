@@ -104,9 +104,10 @@ def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int
     if isinstance(ticks, range):
         return ticks
     if isinstance(ticks, np.ndarray):
-        if ticks.dtype.kind != "i":
-            raise WireGarbage("ticks are whole numbers")
-    elif not set(map(type, ticks)) <= {int}:
+        are_whole = ticks.dtype.kind == "i"
+    else:
+        are_whole = all([type(tick) is int for tick in ticks])
+    if not are_whole:
         raise WireGarbage("ticks are whole numbers")
     return ticks  # type: ignore[no-any-return]
 

@@ -90,8 +90,8 @@ def write_column(values: Any, count: int, out: Outgoing) -> Description:
     if isinstance(values, np.ndarray):
         return _write_array(values, out)
     if isinstance(values, Same):
-        found = _write_inline([values.value], out)
-        return _write_list(list(values), {type(values.value)}, out) if found is None else [Form.SAME, values.value]
+        inline = _write_inline([values.value], out)
+        return _write_list(list(values), {type(values.value)}, out) if inline is None else [Form.SAME, values.value]
     kinds = set(map(type, values))
     if _NONE in kinds and len(kinds) > 1:
         present = bytes(map(is_not, values, repeat(None)))
@@ -108,33 +108,41 @@ def _progression(values: range) -> Description:
     return [Form.RANGE, values.start, values.step] if values else [Form.VALUES, []]
 
 
-def _write_inline(values: Sequence[Value], out: Outgoing) -> Description | None:
+def _write_inline(values: Any, out: Outgoing) -> Description | None:
     """The values themselves, unless they would fill the header."""
-    cells: list[Any] = list(values)
-    size = _NUMBER_BYTES
-    for value in cells:
-        kind = type(value)
-        if kind is int:
-            if not _INT_MIN <= value <= INT_MAX:
-                raise WireTooLarge(f"{value}: a whole number beyond 64 bits")
-        elif kind is str:
-            size += 4 * len(value)
-        elif kind not in _CELLS:
-            raise WireGarbage(f"{kind.__name__} in a column")
-        size += _NUMBER_BYTES
+    size = _NUMBER_BYTES * (len(values) + 1)
+    if isinstance(values, np.ndarray):
+        _check_array(values)
+        cells: list[Any] = values.tolist()
+    else:
+        cells = values if type(values) is list else list(values)
+        for value in cells:
+            kind = type(value)
+            if kind is int:
+                if not _INT_MIN <= value <= INT_MAX:
+                    raise WireTooLarge(f"{value}: a whole number beyond 64 bits")
+            elif kind is str:
+                size += 4 * len(value)
+            elif kind not in _CELLS:
+                raise WireGarbage(f"{kind.__name__} in a column")
     if size > out.inline_bytes_left:
         return None
     out.inline_bytes_left -= size
     return [Form.VALUES, cells]
 
 
+def _check_array(values: Any) -> None:
+    dtype = values.dtype
+    if not ((dtype.kind in "if" and dtype.itemsize == 8) or dtype.kind == "b") or values.ndim != 1:
+        raise WireGarbage(f"an array of {dtype} as a column")
+
+
 def _write_array(values: Any, out: Outgoing) -> Description:
+    _check_array(values)
     kind = values.dtype.kind
-    if kind == "b" and values.ndim == 1:
+    if kind == "b":
         write_bits(values, out)
         return Form.BOOLS
-    if kind not in "if" or values.dtype.itemsize != 8 or values.ndim != 1:
-        raise WireGarbage(f"an array of {values.dtype} as a column")
     # A plain array: an array of a class of ours is sliced and joined through Python.
     out.add(np.ascontiguousarray(values, _INT64 if kind == "i" else _FLOAT64).view(np.ndarray), 8 * len(values))
     return Form.INTS if kind == "i" else Form.FLOATS

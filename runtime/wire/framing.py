@@ -80,8 +80,8 @@ class Incoming:
     def __init__(self, kind: int, fields: list[Any], body: Buffer) -> None:
         self.kind = kind
         self.fields = fields
-        self._body = memoryview(body).cast("B")
-        self._size = len(self._body)
+        self._body = memoryview(body)
+        self._size = len(body)
         self._at = 0
 
     def take(self, size: int) -> memoryview:
