@@ -106,7 +106,7 @@ def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int
     if isinstance(ticks, np.ndarray):
         are_whole = ticks.dtype.kind == "i"
     else:
-        are_whole = all([type(tick) is int for tick in ticks])
+        are_whole = {*map(type, ticks)} <= {int}
     if not are_whole:
         raise WireGarbage("ticks are whole numbers")
     return ticks  # type: ignore[no-any-return]
