@@ -28,7 +28,8 @@ CONNECT_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Job:
-    """`first`: the id of the first buy, or the first item; `seconds`: over which the rows are spread."""
+    """`first`: the id of the first buy, or the first item; `seconds`: over which the rows are spread; `most`: the
+    largest quantity."""
 
     stream: str
     first: int
@@ -36,6 +37,7 @@ class Job:
     rows_each: int
     seconds: float
     items: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,14 @@ class Order:
 
 
 def rows_of(job: Job, seed: int) -> Iterator[list[Row]]:
-    """The rows of each publish. Items are offered in such quantities that about half are sold out in the end."""
+    """The rows of each publish."""
     chance = random.Random(f"{seed} {job.stream} {job.first}")
-    mean = max(1, job.count * 9 // job.items)
     for start in range(job.first, job.first + job.count, job.rows_each):
         ids = range(start, min(start + job.rows_each, job.first + job.count))
         if job.stream == SELLERS:
-            yield [(item, chance.randint(1, 100 * mean)) for item in ids]
+            yield [(item, chance.randint(1, job.most)) for item in ids]
         else:
-            yield [(chance.randrange(job.items), buy_id, chance.randint(0, 9)) for buy_id in ids]
+            yield [(chance.randrange(job.items), buy_id, chance.randint(0, job.most)) for buy_id in ids]
 
 
 def connected(addresses: Sequence[str]) -> Any:

@@ -29,10 +29,11 @@ BROKERS = ["west", "east", "hub"]
 LINKS = [f"{name} {kind}" for name in BROKERS for kind in ("control", "data")]
 ITEMS = 200
 ROWS_EACH = 25
+BUY_MOST = 9
 BUY_IDS = 10_000_000
 """Apart, so that every life of every publisher has its own."""
 
-USUAL = Faults(drop=0.005, duplicate=0.005, late=0.005, reorder=0.005, delay_max_s=0.1)
+USUAL = Faults(drop=0.02, duplicate=0.02, late=0.02, reorder=0.02, delay_max_s=0.1)
 HURT = Faults(drop=0.15, duplicate=0.1, late=0.05, reorder=0.1, delay_max_s=0.3)
 CALM_S = 120.0
 """How long publishers and subscribers may take to finish once the faults are over."""
@@ -180,9 +181,10 @@ class Run:
         seconds = duration(self.schedule)
         for number, stream in enumerate(BUYERS):
             count = self.events // len(BUYERS)
-            jobs = [publisher.Job(stream, number * BUY_IDS, count, ROWS_EACH, seconds, ITEMS)]
+            jobs = [publisher.Job(stream, number * BUY_IDS, count, ROWS_EACH, seconds, ITEMS, BUY_MOST)]
             self._publish(stream, jobs)
-        self._publish(SELLERS, [publisher.Job(SELLERS, 0, ITEMS, 5, seconds / 2, ITEMS)])
+        offered = max(1, self.events * BUY_MOST // ITEMS)  # twice what is bought of an item: about half sell out
+        self._publish(SELLERS, [publisher.Job(SELLERS, 0, ITEMS, 5, seconds / 2, ITEMS, offered)])
         self._await(lambda: self._writing_ledgers() == len(BUYERS) + 1, "publisher that publishes")
         self.start = time.monotonic()
 
@@ -208,7 +210,7 @@ class Run:
         if left > 0:
             seconds = max(1.0, self.start + duration(self.schedule) - time.monotonic())
             first = BUYERS.index(stream) * BUY_IDS + self._lives[stream] * BUY_IDS // 10
-            self._publish(stream, [publisher.Job(stream, first, left, ROWS_EACH, seconds, ITEMS)])
+            self._publish(stream, [publisher.Job(stream, first, left, ROWS_EACH, seconds, ITEMS, BUY_MOST)])
 
     # Faults
 
