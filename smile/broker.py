@@ -341,7 +341,7 @@ class BrokerProcess:
 
 def _tuned(component: Component, homes: Mapping[str, str], here: str) -> Component:
     """What comes from other processes is checked, value by value."""
-    is_local = bool(component.in_edges) and all(homes[edge.sender] == here for edge in component.in_edges)
+    is_local = all(homes[edge.sender] == here for edge in component.in_edges)
     return replace(component, tuning=LOCAL if is_local else BROKER)
 
 

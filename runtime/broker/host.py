@@ -53,6 +53,7 @@ from runtime.protocol.events import (
 from runtime.protocol.messages import Ack, Curiosity, Durable, EventCuriosity, Message, Upstream
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
+from runtime.protocol.validation import Place
 
 log = logging.getLogger("smile.host")
 
@@ -327,6 +328,9 @@ class Host(Shell):
             )
         try:
             hosted.component.check_publish(event)
+            place = Place(stream, "Published")
+            for column, values in zip(hosted.component.relation.columns[1:], event.columns, strict=True):
+                place.check_values(column, values, None)
         except ProtocolError as error:
             self._refused(hosted, error)
             return PublishOutcome(stream, event.producer, event.sequence, code="shape", reason=str(error))

@@ -208,9 +208,16 @@ class Shell(ABC):
             if type(instruction) is Send:
                 self._send(name, instruction.edge, instruction.message, source if instruction.edge == edge else None)
             elif type(instruction) is ArmTimer:
-                self._timers.arm(name, instruction.name, self._clock.steady_us() + instruction.delay_us)
+                self._timers.arm(name, instruction.name, self._due_us(instruction))
             else:
                 self._carry_out(hosted, instruction, edge, source)
+
+    def _due_us(self, timer: ArmTimer) -> int:
+        """Silence comes from all streams in the same round: then it costs each receiver one message, not one each."""
+        now_us = self._clock.steady_us()
+        if timer.name == "silence":
+            return (now_us // timer.delay_us + 1) * timer.delay_us
+        return now_us + timer.delay_us
 
     def _send(self, name: str, edge: str, message: Message, to: bytes | None) -> None:
         ends = self._ends.get(edge)

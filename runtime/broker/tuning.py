@@ -25,7 +25,8 @@ BROKER = Tuning(
 """`checkpoint_us` stays 0: the host decides when, for all components together."""
 
 LOCAL = replace(BROKER, trusts_peers=True)
-"""Of components that read from their own broker only: what they get was checked when it came in."""
+"""Of components that read from their own broker only, and of streams: hosts check what is published, logs have
+checksums, so what they get was checked when it came in."""
 
 LEAF = Tuning(
     ask_delay_us=BROKER.ask_delay_us,

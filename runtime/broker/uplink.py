@@ -40,9 +40,11 @@ from runtime.wire.messages import encode_message
 HELLO_US = 100_000
 """How often a broker is greeted that has not answered."""
 
-KEEP_ALIVE_US = 1_000_000
-LOST_AFTER_US = 4_000_000
-"""A broker that has not answered for so long counts as lost; it is greeted until it answers."""
+KEEP_ALIVE_US = {"broker": 1_000_000, "client": 3_000_000}
+"""How often one that has answered is greeted; a broker has many clients. A connection that breaks is noticed at once."""
+
+LOST_AFTER = 3
+"""A broker that has not answered so many greetings counts as lost; it is greeted until it answers."""
 
 ATTACH_AGAIN_US = 500_000
 """An attachment that was not answered, or not confirmed, is asked for again."""
@@ -115,6 +117,7 @@ class Uplink:
         self.counters: Counter[str] = Counter()
         self.edges: dict[str, WantedEdge] = {}
         self._name, self._kind, self._incarnation = name, kind, incarnation
+        self._keep_alive_us = KEEP_ALIVE_US[kind]
         self._steady_us = steady_us
         self._listener = listener
         self._keys = keys
@@ -196,11 +199,11 @@ class Uplink:
     def tick(self) -> int:
         """What is due; microseconds until something is due again."""
         now_us = self._steady_us()
-        if self.welcome is not None and now_us - self._heard_us > LOST_AFTER_US:
+        if self.welcome is not None and now_us - self._heard_us > LOST_AFTER * self._keep_alive_us:
             self._lost()
         if now_us >= self._hello_due_us:
             self.send_record(Hello(self.next_request(), self._name, self._kind, self._incarnation))
-            self._hello_due_us = now_us + (HELLO_US if self.welcome is None else KEEP_ALIVE_US)
+            self._hello_due_us = now_us + (HELLO_US if self.welcome is None else self._keep_alive_us)
         due_us = self._hello_due_us
         if self.welcome is not None:
             for edge, wanted in self.edges.items():
@@ -302,7 +305,7 @@ class Uplink:
             for edge in self.edges:
                 self._unattached(edge)
         if is_new or was_lost:
-            self._hello_due_us = self._heard_us + KEEP_ALIVE_US
+            self._hello_due_us = self._heard_us + self._keep_alive_us
             self._listener.welcomed(self, is_new)
             self.tick()
 
