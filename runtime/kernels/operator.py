@@ -230,12 +230,15 @@ class KernelOperator(Operator):
 
     def every_change(self, touched: Sequence[int]) -> Batch:
         """The changes, then rows that were touched without any: tombstones, and rows with another `max_tick` only."""
+        if not len(touched):
+            return Batch.empty(self.relation.width)
         changes, arrays = self.changed(touched), self.table.arrays
         slots = arrays["change_slot"][: len(changes)]
         told = Batch(changes.columns, ticks(arrays["max_tick"][slots]), changes.visible)
-        others = np.setdiff1d(np.asarray(touched, np.int64), slots)
-        if not len(others):
+        if not self.table.numbers[Meta.BARE]:
             return told
+        all_: Integers = np.asarray(touched, np.int64)
+        others = all_[arrays["is_touched"][arrays["at"][all_]] == 1]
         rest = Batch(self._columns_of(others), ticks(arrays["max_tick"][others]), flags(arrays["visible"][others]))
         return Batch.concat([told, rest])
 

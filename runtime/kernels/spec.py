@@ -24,9 +24,10 @@ class Meta:
     TOUCHED = 2  # rows touched by the batch
     CHANGES = 3  # entries of the list of changes
     HIDDEN = 4  # how often a row was touched that is not seen then
-    FAILED_ROW = 5  # number of the row that could not be applied
-    FAILED = 6  # 0, or 1 + the number of the reason
-    WIDTH = 7
+    BARE = 5  # touched rows without any change
+    FAILED_ROW = 6  # number of the row that could not be applied
+    FAILED = 7  # 0, or 1 + the number of the reason
+    WIDTH = 8
 
 
 ROW_COLUMNS = ("present", "visible", "dead", "reach_tick", "max_tick")

@@ -119,6 +119,7 @@ class Component(ABC):
 
     def _end_watch(self, event: WatchEnded) -> None:
         self.watches.discard(event.latest)
+        self._watch_ended()
 
     def _checkpoint_due(self, event: CheckpointDue) -> None:
         self._checkpoint()
@@ -191,6 +192,9 @@ class Component(ABC):
 
     def _watch_begun(self) -> None:  # noqa: B027
         """From now on Stepped is emitted for every step."""
+
+    def _watch_ended(self) -> None:  # noqa: B027
+        """Somebody watches no more."""
 
     def _checkpoint(self) -> None:  # noqa: B027
         """Streams have none: their log is what counts."""

@@ -105,12 +105,16 @@ class WatchEnded:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Rows for a stream: payload columns without the tick, all in or all out. (producer, sequence) identifies them."""
+    """Rows for a stream: payload columns without the tick, all in or all out. (producer, sequence) identifies them.
+
+    `is_checked`: whoever made this has asked `StreamComponent.check_publish` already.
+    """
 
     producer: str
     sequence: int
     columns: tuple[Sequence[Value], ...]
     now_us: int
+    is_checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Leaf(StateComponent):
         self._highest_max_tick = NO_TICK
         self._says_when_settled = self.emit_mode is Emit.BOUNDS or self.relation.finality is Finality.HORIZON
         self._awaiting_horizon: list[tuple[int, int]] = []  # (max_tick, slot) of rows that run ahead of it: a heap
+        self._told = bytearray()  # by slot: was the client told that this row is there?
 
     def token(self) -> Token:
         """C7: valid only with the rows of the same moment."""
@@ -52,6 +53,8 @@ class Leaf(StateComponent):
             horizon = min(edge.coverage.horizon() for edge in checkpoint.edges)
             ahead = [s for s in rows.visible_slots() if max(rows.max_tick[s], checkpoint.in_floor) > horizon]
             self._await_horizon(ahead)
+        self._told = bytearray()
+        self._note_told(rows.visible_slots() if checkpoint is not None else ())
 
     def _stepped(self, touched: Sequence[int]) -> bool:
         """Whoever watches sees every change of a step, so that only the first snapshot has to be delivered."""
@@ -72,6 +75,10 @@ class Leaf(StateComponent):
                     self._deliver(self.touched_since(self.delivered_step))
         return self._must_send_snapshot or not is_first
 
+    def _watch_ended(self) -> None:
+        """Those who watched know what is there."""
+        self._note_told(self.operator.rows.visible_slots())
+
     def is_cut(self) -> bool:
         """Section 8: every row is as of the horizon, so together they are the view of all ticks up to it."""
         return max(self._highest_max_tick, self.in_floor) <= self.horizon()
@@ -80,13 +87,26 @@ class Leaf(StateComponent):
         """Everything that changed since the last delivery. An empty cut is news too: its horizon has moved."""
         rows = self.operator.rows
         kind: Literal["snapshot", "changes"] = "changes"
-        slots = touched
         if self._must_send_snapshot:
             kind, slots = "snapshot", rows.visible_slots()
+        else:
+            slots = [slot for slot in touched if rows.visible[slot] or self._was_told(slot)]
         self._must_send_snapshot = False
         self.delivered_step = self.step
         if slots or kind == "snapshot" or self.emit_mode is Emit.AS_OF_HORIZON:
+            self._note_told(slots)
             self._hand_over(kind, slots)
+
+    def _was_told(self, slot: int) -> bool:
+        return slot < len(self._told) and self._told[slot] != 0
+
+    def _note_told(self, slots: Sequence[int]) -> None:
+        """So that a row that has vanished is told once, not whenever something happens to its tombstone."""
+        visible, told = self.operator.rows.visible, self._told
+        for slot in slots:
+            if slot >= len(told):
+                told.extend(bytes(slot + 1))
+            told[slot] = bool(visible[slot])
 
     def _deliver_final(self, touched: Sequence[int]) -> None:
         """Only rows that can no longer change, each once."""

@@ -127,7 +127,8 @@ class StreamComponent(Component):
                     self._read(event)
 
     def _publish(self, event: Published) -> None:
-        self.check_publish(event)
+        if not event.is_checked:
+            self.check_publish(event)
         first_ticks = self.producers.ticks_of(event.producer, event.sequence)
         if first_ticks is not None:  # E3: a repeat returns the first tick
             self.counters["publishes_repeated"] += 1

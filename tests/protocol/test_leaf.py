@@ -1,7 +1,9 @@
 """The subscriber's leaf: snapshot, then changes; four emit modes; resuming with what was kept (C7, section 8)."""
 
+import pytest
+
 from runtime.plan import Column, Emit, Finality, Relation, ValueType
-from runtime.protocol.events import Deliver
+from runtime.protocol.events import Deliver, WatchBegun, WatchEnded
 from tests.protocol.graphs import merge, small, total
 from tests.protocol.net import EVENT_COLUMNS, Net, leaf, stream
 
@@ -189,3 +191,21 @@ def test_a_row_that_vanished_between_two_cuts_is_told_at_the_next() -> None:
     net.settle()
     assert deliveries(net)[1:] == [("changes", [("A", 11)], [False])]
     assert len(net.state("L").operator.rows) == 0
+
+
+@pytest.mark.parametrize("emit", [Emit.CHANGES, Emit.BOUNDS, Emit.AS_OF_HORIZON])
+def test_what_is_gone_is_told_once(emit: Emit) -> None:
+    net = Net(stream("s"), total("S", "s"), small("W", "S"), leaf("L", "W", emit=emit))
+    net.publish("s", 1, "A", 2)
+    net.settle()
+    kept = net.checkpoint("W")
+    net.publish("s", 2, "A", 9)
+    net.settle()
+    assert deliveries(net)[-1] == ("changes", [("A", 11)], [False])
+    net.done["L"].clear()
+    net.publish("s", 3, "A", 1)  # it changes where nobody sees it
+    net.publish("s", 4, "B", 1)
+    net.settle(without=lambda mail: mail.edge == "W>L")
+    net.restart("W", kept)
+    net.settle()
+    assert [row for _, rows, _ in deliveries(net) for row in rows] == [("B", 1)]
