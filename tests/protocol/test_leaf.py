@@ -209,3 +209,15 @@ def test_what_is_gone_is_told_once(emit: Emit) -> None:
     net.restart("W", kept)
     net.settle()
     assert [row for _, rows, _ in deliveries(net) for row in rows] == [("B", 1)]
+
+
+def test_changes_go_on_where_somebody_watched() -> None:
+    net = Net(stream("s"), total("S", "s"), small("W", "S"), leaf("L", "W"))
+    net.handle("L", WatchBegun())
+    net.publish("s", 1, "A", 2)
+    net.settle()
+    net.handle("L", WatchEnded())
+    net.done["L"].clear()
+    net.publish("s", 2, "A", 2)
+    net.settle()
+    assert deliveries(net) == [("changes", [("A", 4)], [False])]
