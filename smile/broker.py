@@ -33,7 +33,7 @@ from runtime.broker.tuning import BROKER, LOCAL
 from runtime.checkpoints.store import CheckpointStore
 from runtime.log.sqlite import LogDirectory
 from runtime.log.stream_log import LogError, StreamLog
-from runtime.plan import Component, Plan
+from runtime.plan import Component, Plan, StreamSpec
 from runtime.security.allow_list import WatchedAllowList
 from runtime.security.endpoints import check_binding, split_address
 from runtime.security.errors import SecurityError
@@ -60,7 +60,12 @@ LOGS_FOLDER = "log"
 BIND_S_MAX = 5.0
 """An address may still be held by what a killed broker left behind; so long it is tried again."""
 
+PRODUCER_LASTS_US = 7 * 24 * 3_600 * 1_000_000
+"""Every connection is a producer of its own. One that has published nothing for a week is forgotten when a broker
+starts; should it repeat a publish after that, the log takes it for a new one."""
+
 EXIT_CANNOT_START = 2
+TICKS_PER_US = StreamSpec(0).ticks_per_us
 
 
 class CannotStart(Exception):
@@ -217,7 +222,9 @@ class BrokerProcess:
         for name, stream in declared.streams.items():
             if name in here:
                 given = StreamInput(stream, plan.streams[name])
-                logs[name] = self._directory.stream(name, given.schema, given.rules, BROKER.producer_window)
+                log_of_stream = self._directory.stream(name, given.schema, given.rules, BROKER.producer_window)
+                log_of_stream.forget_producers((self._clock.wall_us() - PRODUCER_LASTS_US) * TICKS_PER_US)
+                logs[name] = log_of_stream
                 gates[name] = StreamGate(given)
         fills: dict[str, Columns] = {}
         digests = component_digests(deployment, program)

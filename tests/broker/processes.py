@@ -97,6 +97,7 @@ class Brokers:
     def __init__(self, zygote: Zygote, folder: Path, program: Program, placement: dict[str, str], **settings: object):
         self.folder = folder
         self.settings = settings
+        self.own_settings: dict[str, dict[str, object]] = {}
         self.pids: dict[str, int] = {}
         self._zygote = zygote
         names = dict.fromkeys(placement.values())
@@ -117,8 +118,9 @@ class Brokers:
                 log=str(self.folder / f"{name}.log"),
                 data=str(self.folder / name),
                 name=name,
-                address=self.addresses[name],
+                address=self.addresses[name].partition("?")[0],
                 **self.settings,
+                **self.own_settings.get(name, {}),
             )
         for name in names or tuple(self.addresses):
             wait_for(partial(self.is_serving, name), f"broker {name}:\n{self.log(name)}")

@@ -16,7 +16,7 @@ import smile
 import smile.broker
 from smile.broker import serve
 from smile.deploy.bundles import BundleRefused, verify
-from smile.deploy.config import BrokerSettings
+from smile.deploy.config import BrokerSettings, SecuritySettings
 from smile.deploy.deployment import Deployment
 from smile.program import Program
 
@@ -38,12 +38,13 @@ def prepare(wanted: dict[str, str]) -> None:
             verify_once(deployment)
 
 
-def broker(log: str, data: str, **settings: object) -> int:
+def broker(log: str, data: str, security: list[str] | None = None, **settings: object) -> int:
+    secured = None if security is None else SecuritySettings(Path(security[0]), Path(security[1]))
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     setattr(smile.broker, "verify", verify_once)  # noqa: B010
-    return serve(BrokerSettings(data=Path(data), **settings))  # type: ignore[arg-type]
+    return serve(BrokerSettings(data=Path(data), security=secured, **settings))  # type: ignore[arg-type]
 
 
 def subscriber(address: str, view: str, out: str) -> int:
