@@ -11,10 +11,14 @@ import fcntl
 import mmap
 import os
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from runtime.log.acknowledged import read_acknowledged
+from runtime.log.checksums import stream_checksum
 from runtime.log.state import Seal, State, seals_in
 from runtime.log.stream_log import LogCorrupt, LogError, LogFull, LogLocked
 
@@ -29,6 +33,8 @@ CHECK_BYTES_MAX = 64 * 2**20
 """Smaller files are checked as a whole when they are opened, a few milliseconds per megabyte. Larger ones when read."""
 
 _CACHE_KIB = 16 * 1024
+_PAGE_BYTES = 4096
+_DATABASE_HEAD = b"SQLite format 3\0" + _PAGE_BYTES.to_bytes(2, "big") + b"\2\2"
 TABLES = {
     "state": "CREATE TABLE state (id integer primary key, body blob not null) strict",
     "streams": "CREATE TABLE streams (number integer primary key, stream text not null, columns text not null,"
@@ -95,36 +101,74 @@ def _seals_of(path: Path) -> list[Seal]:
         return []
 
 
-def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, State]:
-    """A connection, and the newest state; both files are checked as far as that is cheap. A new folder gets tables.
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is known without looking at events: `streams` has number, columns and rules of each by its name."""
+
+    state: State
+    streams: dict[str, tuple[int, str, str]]
+
+
+NOTHING = Contents(State(Seal(0, 0), 0, ()), {})
+
+
+def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, Contents]:
+    """A connection, and what is there; both files are checked as far as that is cheap. A new folder gets tables.
 
     `is_synced`: every commit waits for the disk. Otherwise SQLite waits only when it moves commits to the database.
+
+    Whatever is wrong is found with a connection that cannot write: the last one that can deletes the write-ahead log
+    when it is closed, and with it what a repair might still find there.
     """
     path = folder / FILE_NAME
     evidence = evidence_in(folder)
-    size = path.stat().st_size if path.exists() else 0
-    if size == 0 and evidence.number:
-        raise LogCorrupt(f"{path} is missing or empty, but {evidence.number} commits were made; {remedy(folder)}")
+    if evidence.number and not _begins_well(path):
+        raise LogCorrupt(
+            f"{path} is missing, empty or damaged at its beginning, but {evidence.number} commits were made;"
+            f" {remedy(folder)}"
+        )
+    is_new = not path.exists() or path.stat().st_size == 0
+    contents = None if is_new else _inspected(path, evidence)
     connection = connected(path, is_synced=is_synced)
     try:
-        if size == 0 or not connection.execute("select 1 from sqlite_schema limit 1").fetchone():
-            if evidence.number:
-                raise LogCorrupt(f"{path} has no tables, but {evidence.number} commits were made; {remedy(folder)}")
+        if contents is None:
             create(connection)
-        state = _checked(connection, path, size)
     except sqlite3.Error as error:
         connection.close()
         raise as_log_error(folder, error) from error
-    except LogError:
-        connection.close()
-        raise
-    if state.seal.number < evidence.number:
-        connection.close()
+    return connection, contents or NOTHING
+
+
+def _begins_well(path: Path) -> bool:
+    """Does it look like a database with a write-ahead log? If it does not, SQLite may delete that log."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(_PAGE_BYTES)
+    except FileNotFoundError:
+        return False
+    return len(first) == _PAGE_BYTES and first.startswith(_DATABASE_HEAD)
+
+
+def _inspected(path: Path, evidence: Evidence) -> Contents | None:
+    """None if there is no table yet; raises LogCorrupt, and leaves all files as they are."""
+    folder = path.parent
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None)) as connection:
+            connection.execute("pragma cell_size_check = on")
+            if not connection.execute("select 1 from sqlite_schema limit 1").fetchone():
+                if evidence.number:
+                    raise LogCorrupt(f"{path} has no tables, but {evidence.number} commits were made; {remedy(folder)}")
+                return None
+            contents = _checked(connection, path)
+    except sqlite3.Error as error:
+        raise as_log_error(folder, error) from error
+    number = contents.state.seal.number
+    if number < evidence.number:
         raise LogCorrupt(
-            f"{path} has {state.seal.number} commits, but `{evidence.source}` says that {evidence.number} were on disk:"
+            f"{path} has {number} commits, but `{evidence.source}` says that {evidence.number} were on disk:"
             f" {WAL_NAME} or {FILE_NAME} is damaged or not the one that belongs here; {remedy(folder)}"
         )
-    return connection, state
+    return contents
 
 
 def connected(path: Path, *, is_synced: bool) -> sqlite3.Connection:
@@ -133,6 +177,7 @@ def connected(path: Path, *, is_synced: bool) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise as_log_error(path.parent, error) from error
     try:
+        connection.execute(f"pragma page_size = {_PAGE_BYTES}")
         connection.execute("pragma journal_mode = wal")
         connection.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
         connection.execute("pragma wal_autocheckpoint = 0")  # `keeper.py` does it, outside of commits
@@ -155,20 +200,33 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute("commit")
 
 
-def _checked(connection: sqlite3.Connection, path: Path, size: int) -> State:
+def _checked(connection: sqlite3.Connection, path: Path) -> Contents:
     (found,) = connection.execute("pragma application_id").fetchone()
     tables = dict(connection.execute("select name, sql from sqlite_schema where type = 'table'").fetchall())
     if found != APPLICATION_ID and "facts" in tables:
         raise LogError(f"{path} was written by an earlier version with another format, which this one cannot read")
     if found != APPLICATION_ID or tables != TABLES:
         raise LogCorrupt(f"{path} does not have the tables of a log; {remedy(path.parent)}")
-    if size <= CHECK_BYTES_MAX:
+    if path.stat().st_size <= CHECK_BYTES_MAX:
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
             raise LogCorrupt(f"{path}: {' '.join(str(verdict).split())}; {remedy(path.parent)}")
     rows = connection.execute("select body from state").fetchall()
     try:
         ((body,),) = rows
-        return State.decode(body)
+        state = State.decode(body)
+        streams = _streams(connection.execute("select * from streams order by number").fetchall())
+        if [number for number, _, _ in streams.values()] != list(range(1, len(state.positions) + 1)):
+            raise ValueError(f"{len(streams)} streams are listed, {len(state.positions)} have positions")
     except ValueError as broken:
         raise LogCorrupt(f"{path}: {broken}; {remedy(path.parent)}") from broken
+    return Contents(state, streams)
+
+
+def _streams(rows: list[tuple[Any, ...]]) -> dict[str, tuple[int, str, str]]:
+    found = {}
+    for number, name, columns, rules, checksum in rows:
+        if checksum != stream_checksum(number, name, columns, rules):
+            raise ValueError(f"the entry of stream {number} is damaged (checksum)")
+        found[name] = (number, columns, rules)
+    return found

@@ -8,7 +8,6 @@ ends. When the log has grown to `WAL_BYTES_MAX` although the thread works, commi
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -16,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from runtime.files import sync_file
 from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.database import FILE_NAME, WAL_NAME, connected
 
@@ -54,8 +54,11 @@ class Keeper:
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._is_wanted = False
+        self._is_blocked = False
         self._syncing = threading.Lock()
-        self._synced = committed()
+        sync_file(self._wal_path)  # what an earlier process has written may be on its way only
+        self._synced = 0
+        self.note_synced(committed())
         self.wal_bytes = 0
         """About what the write-ahead log holds; commits add to it."""
         self.counters: Counter[str] = Counter()
@@ -69,7 +72,8 @@ class Keeper:
 
     @property
     def is_behind(self) -> bool:
-        return self.wal_bytes > WAL_BYTES_MAX
+        """Should commits wait? Not for somebody in another process who reads for ever: then the log may grow."""
+        return self.wal_bytes > WAL_BYTES_MAX and not self._is_blocked
 
     def wrote(self, count_bytes: int) -> None:
         """A commit has added this to the write-ahead log."""
@@ -90,15 +94,10 @@ class Keeper:
     def sync(self) -> None:
         """Everything committed is on disk when this returns."""
         number = self._committed()
-        if number == self._synced:
-            return
-        handle = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fdatasync(handle)
-        finally:
-            os.close(handle)
-        self.counters["log_syncs"] += 1
-        self.note_synced(number)
+        if number > self._synced:
+            sync_file(self._wal_path)
+            self.counters["log_syncs"] += 1
+            self.note_synced(number)
 
     def close(self) -> None:
         self._closing.set()
@@ -129,8 +128,8 @@ class Keeper:
         """Move commits to the database, so that the next commit can begin the write-ahead log anew; False if a reader
         was in the way."""
         began = time.perf_counter_ns()
+        number, moved = self._committed(), 0
         self._acknowledged.sync()  # so that a damaged log is noticed even where the database is ahead of it
-        moved = 0
         for _ in range(_ROUNDS_MAX):
             before, (_, moved) = moved, self._moved()
             if moved - before <= _FRAMES_LEFT_MAX:
@@ -141,8 +140,11 @@ class Keeper:
             if there == moved:
                 self.wal_bytes = 0
                 self._is_wanted = False
+            self._is_blocked = there != moved
             now = time.perf_counter_ns()
-        self.counters["log_moves"] += 1
+        if there == moved:
+            self.note_synced(number)  # SQLite syncs its log before it moves anything
+        self.counters["log_moves" if there == moved else "log_moves_blocked"] += 1
         self.counters["log_move_ns"] += now - began
         self.counters["log_move_wait_ns_max"] = max(self.counters["log_move_wait_ns_max"], now - waited)
         return there == moved

@@ -74,9 +74,9 @@ class LogDirectory:
         make_folder(self.folder)
         self._lock = locked(self.folder / LOCK_NAME)
         try:
-            self.connection, self._state = opened(self.folder, is_synced=self._is_synced)
+            self.connection, contents = opened(self.folder, is_synced=self._is_synced)
+            self._state, self._streams = contents.state, dict(contents.streams)
             try:
-                self._streams = self._read_streams()
                 self._acknowledged = AcknowledgedFile(self.folder / ACKNOWLEDGED_NAME)
                 interval_s = interval_ms / 1000 if sync == "interval" else None
                 self._keeper = Keeper(self.folder, self._guard, self._acknowledged, self._number, interval_s)
@@ -86,7 +86,6 @@ class LogDirectory:
         except BaseException:
             os.close(self._lock)
             raise
-        self._acknowledged.write(self._number())
         self._acknowledged.sync()
         sync_folder(self.folder)
 
@@ -139,17 +138,6 @@ class LogDirectory:
         self._commit(Waiting({number: begin}), self._state.epoch, row)
         self._streams[name] = (number, columns, rules)
         return number
-
-    def _read_streams(self) -> dict[str, tuple[int, str, str]]:
-        found: dict[str, tuple[int, str, str]] = {}
-        rows = self.query("select number, stream, columns, rules, checksum from streams order by number", ())
-        for number, name, columns, rules, checksum in rows:
-            if not isinstance(number, int) or checksum != stream_checksum(number, str(name), str(columns), str(rules)):
-                raise self.corrupt(f"the entry of stream {number} is damaged (checksum)")
-            found[str(name)] = (number, str(columns), str(rules))
-        if [number for number, _, _ in found.values()] != list(range(1, len(self._state.positions) + 1)):
-            raise self.corrupt(f"{len(found)} streams are listed, {len(self._state.positions)} have positions")
-        return found
 
     # Writing
 

@@ -77,7 +77,13 @@ def streams(directory: LogDirectory):  # type: ignore[no-untyped-def]
 
 def answer(folder: Path) -> Answer:
     """All that a log knows, also after it has gone on writing."""
-    directory = LogDirectory(folder, "never")
+    before = files_of(folder)
+    try:
+        directory = LogDirectory(folder, "never")
+    except LogCorrupt:
+        after = files_of(folder)
+        assert {name: after[name] for name in before} == before, "whoever finds damage leaves all of it to a repair"
+        raise
     try:
         told: list[object] = []
         epoch = directory.next_epoch()
