@@ -22,6 +22,8 @@ NEEDED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Otherwise Spark writes times as 96-bit numbers that no other reader should have to know.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 DEFAULTS = {
     "spark.ui.enabled": "false",

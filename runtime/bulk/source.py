@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import (
@@ -34,7 +35,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from runtime.bulk.columns import TICK, LoggedColumn, logged_columns, record_batch, spark_schema
+from runtime.bulk.columns import TICK, LoggedColumn, arrow_schema, logged_columns, record_batch, spark_schema
 from runtime.bulk.manifest import ArchivedStream, read_manifest
 from runtime.log.reader import LoggedStream, LogReader
 
@@ -102,7 +103,7 @@ class Origin:
 
     def read(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
         if piece.is_archived:
-            yield from _archived_batches(piece, names)
+            yield from _archived_batches(piece, self.columns, names)
             return
         with LogReader(piece.place) as reader:
             stream = reader.streams()[self.stream]
@@ -127,12 +128,21 @@ def _log_pieces(folder: str, stream: LoggedStream, first: int, last: int, rows: 
     return found
 
 
-def _archived_batches(piece: Piece, names: Sequence[str]) -> Iterator[Any]:
-    wanted = list(dict.fromkeys([*names, TICK]))
-    for batch in pq.ParquetFile(piece.place).iter_batches(columns=wanted):
+def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequence[str]) -> Iterator[Any]:
+    """Files of an older version of the schema lack the newest columns: those are null there."""
+    file = pq.ParquetFile(piece.place)
+    wanted = arrow_schema(columns)
+    stored = [name for name in dict.fromkeys([*names, TICK]) if name in file.schema_arrow.names]
+    for batch in file.iter_batches(columns=stored):
         ticks = batch.column(TICK)
-        inside = pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last))
-        yield batch.filter(inside).select(list(names))
+        inside = batch.filter(pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last)))
+        arrays = [
+            inside.column(name).cast(wanted.field(name).type)
+            if name in stored
+            else pa.nulls(len(inside), wanted.field(name).type)
+            for name in names
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 class SmileSource(DataSource):
