@@ -127,6 +127,8 @@ def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, Conten
             f"{path} is missing, empty or damaged at its beginning, but {evidence.number} commits were made;"
             f" {remedy(folder)}"
         )
+    if (folder / (FILE_NAME + "-journal")).exists() and not evidence.number:
+        connected(path, is_synced=True).close()  # making it was cut short: SQLite takes back what it had begun
     is_new = not path.exists() or path.stat().st_size == 0
     contents = None if is_new else _inspected(path, evidence)
     connection = connected(path, is_synced=is_synced)

@@ -140,7 +140,7 @@ def test_damage_is_an_error_never_a_skipped_row(tmp_path: Path) -> None:
             system.rows("Sold")
         assert len(system.rows("Times")) == 1
     (tmp_path / "events.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
-    with pytest.raises(smile.LogUnusable, match="not a database"):
+    with pytest.raises(smile.LogUnusable, match="damaged at its beginning"):
         smile.run(program, data=tmp_path)
 
 
