@@ -14,22 +14,21 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import smile
 from bench import broker_echo
 from bench.broker_fan import fan
 from bench.broker_talk import say, sleep_until, wait_for_line
 from bench.tickets import QUEUE_ROWS, WAYS, batches_of
 from bench.tickets_events import COASTS, TicketEvents, generate
 
+if TYPE_CHECKING:
+    from smile.remote.system import RemoteSystem
+
 CALLS_UNDER_WAY = 64
 """Calls that a publisher makes before it waits for the oldest: enough to keep all buffers on the way full."""
-
-MARKS = 8
-"""Batches without effect before a measurement, so that first calls are not what is measured."""
 
 
 def mark_item(events: TicketEvents) -> int:
@@ -37,24 +36,17 @@ def mark_item(events: TicketEvents) -> int:
     return events.item_count
 
 
-def prepare(address: str, buys: int, items: int) -> None:
-    """Offer all items, and let kernels see so many rows that they are worth compiling."""
-    events = generate(buys, items)
-    with smile.connect(address) as system:
-        offers = {"item_id": np.arange(items), "price": events.prices, "qty": events.offered}
-        system.publish_many("Sellers", offers)
-        nothing = np.zeros(1_000, np.int64)
-        for at in range(MARKS):
-            system.publish_many(COASTS[at % 2], {"item_id": nothing, "qty": nothing})
-        system.settle()
-    say(done=True)
+def connected(address: str) -> RemoteSystem:
+    import smile  # here, because the processes of the echo do without
+
+    return smile.connect(address)
 
 
 def publish(address: str, way: str, buys: int, items: int, offered: int) -> None:
     """All buys as fast as the brokers take them; then the mark."""
     events = generate(buys, items)
     batches = list(batches_of(events, WAYS[way], offered))
-    with smile.connect(address) as system:
+    with connected(address) as system:
         say(ready=True)
         wait_for_line()
         under_way: deque[Future[Any]] = deque()
@@ -74,7 +66,7 @@ def subscribe(address: str, buys: int, items: int, result: Path) -> None:
     """Keep the view until the mark is there; what is left of each item is the result."""
     events = generate(buys, items)
     left = np.zeros(items + 1, np.int64)
-    with smile.connect(address) as system:
+    with connected(address) as system:
         changes = system.subscribe("Available", queue_rows=QUEUE_ROWS)
         number, cpu = 0, 0.0
         for batch in changes.batches():
@@ -105,7 +97,7 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
         for number in range(count)
     ]
     handed = np.zeros(count)
-    with smile.connect(address) as system:
+    with connected(address) as system:
         say(ready=True)
         wait_for_line()
         futures: list[Future[Any]] = []
@@ -125,7 +117,7 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
 def watch(address: str, items: int, first: int, result: Path) -> None:
     """Every change with the time at which it was told: (item, available, time) is the result."""
     told: list[tuple[int, int, float]] = []
-    with smile.connect(address) as system:
+    with connected(address) as system:
         changes = system.subscribe("Available", queue_rows=QUEUE_ROWS)
         for batch in changes.batches():
             now = time.monotonic()
@@ -146,16 +138,15 @@ def read(address: str, buys: int, items: int, offered: int) -> None:
     events = generate(buys, items)
     expected = events.available(offered)
     began = time.monotonic()
-    with smile.connect(address) as system:
-        connected = time.monotonic()
+    with connected(address) as system:
+        ready = time.monotonic()
         rows: list[dict[str, Any]] = system.rows("Available")
         finished = time.monotonic()
     shown = {row["item_id"]: (int(row["price"]), row["avail"]) for row in rows if row["item_id"] < items}
-    say(began=began, connected=connected, finished=finished, ok=shown == expected)
+    say(began=began, connected=ready, finished=finished, ok=shown == expected)
 
 
 ROLES: dict[str, Callable[..., None]] = {
-    "prepare": prepare,
     "publish": publish,
     "subscribe": subscribe,
     "publish singles": publish_singles,

@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from bench.tickets_events import COASTS, ITEMS, TicketEvents, generate
 from runtime.columns import numbers
 from runtime.wire.control import Publish, encode_control
 from smile.local import LocalBrokers
+from smile.remote.system import RemoteSystem
 
 PROGRAM = """\
 stream Sellers (item_id int, price decimal(10,2), qty int[0..100000000]) unique item_id;
@@ -53,12 +54,10 @@ view Available = from Sellers
 """The view of examples/tickets in one piece: a broker keeps up every view that is declared, asked for or not."""
 
 RATE = 2_000
-NATIVE_S = 120.0
-CHECKPOINT_S = 60.0
+PATIENCE_S = 120.0
+WARM_BATCHES = 8
 FAN_PROCESSES = 4
-FAN_UPDATES = 100
 FAN_RATE = 20
-LATENCY_ROUNDS = 3
 BROKER = "hub"
 
 # What the figures should be; the report says which are met.
@@ -80,44 +79,69 @@ class Size:
     seconds: float
     subscribers: int
     events: int
+    updates: int = 100
+    rounds: int = 3
     is_native: bool = True
 
 
-QUICK = Size(buys=20_000, items=200, seconds=0.5, subscribers=40, events=20_000, is_native=False)
+QUICK = Size(buys=20_000, items=200, seconds=0.5, subscribers=40, events=20_000, updates=10, rounds=1, is_native=False)
 
 
 class WrongView(Exception):
     """A subscriber's view is not what it should be: figures about it are worth nothing."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """A broker that runs, and a connection to it."""
+
+    brokers: LocalBrokers
+    system: RemoteSystem
+
+    @property
+    def address(self) -> str:
+        return self.brokers.address
+
+    def status(self) -> dict[str, Any]:
+        return self.system.status()[BROKER]
+
+    def cpu_s(self) -> float:
+        times = psutil.Process(self.brokers.pid(BROKER)).cpu_times()
+        return float(times.user + times.system)
+
+
 @contextmanager
-def one_broker(size: Size, folder: Path, **options: Any) -> Iterator[LocalBrokers]:
+def one_broker(size: Size, folder: Path, **options: Any) -> Iterator[Run]:
     """A broker that has everything, with all items offered and its kernels compiled."""
     program = folder / "tickets.mpl"
     program.write_text(PROGRAM, encoding="utf-8")
-    with LocalBrokers(program, [BROKER], folder / "data", **options) as brokers:
-        with Worker("prepare", address=brokers.address, buys=size.buys, items=size.items) as worker:
-            worker.hear()
-        if size.is_native:
-            wait_for_native(brokers.address)
-        yield brokers
+    brokers = LocalBrokers(program, [BROKER], folder / "data", **options)
+    with brokers, smile.connect(brokers.address) as system:
+        run = Run(brokers, system)
+        offer(size, run)
+        yield run
 
 
-def status_of(address: str) -> dict[str, Any]:
-    with smile.connect(address) as system:
-        return system.status()[BROKER]
+def offer(size: Size, run: Run) -> None:
+    """All items, and batches without effect: first calls are not what is measured."""
+    events = generate(size.buys, size.items)
+    offers = {"item_id": np.arange(size.items), "price": events.prices, "qty": events.offered}
+    run.system.publish_many("Sellers", offers)
+    nothing = np.zeros(1_000, np.int64)
+    for at in range(WARM_BATCHES):
+        run.system.publish_many(COASTS[at % 2], {"item_id": nothing, "qty": nothing})
+    run.system.settle()
+    if size.is_native:  # kernels start in plain Python and are replaced when compiled
+        wait_until(run, lambda one: one.get("is_native") is not False, "kernels are not compiled in time")
 
 
-def wait_for_native(address: str) -> None:
-    """Kernels start in plain Python and are replaced when compiled; measure what runs after that."""
-    end = time.monotonic() + NATIVE_S
-    with smile.connect(address) as system:
-        while time.monotonic() < end:
-            tiers = [one.get("is_native") for one in system.status()[BROKER]["components"].values()]
-            if all(tier is not False for tier in tiers):
-                return
-            time.sleep(0.2)
-    raise SystemExit("the broker's kernels are not compiled in time")
+def wait_until(run: Run, is_so: Callable[[dict[str, Any]], bool], complaint: str) -> None:
+    """Of every component of the broker."""
+    end = time.monotonic() + PATIENCE_S
+    while not all(is_so(one) for one in run.status()["components"].values()):
+        if time.monotonic() > end:
+            raise SystemExit(complaint)
+        time.sleep(0.1)
 
 
 # --- throughput -------------------------------------------------------------------------------------------------------
@@ -131,16 +155,16 @@ def throughput(size: Size, way: str) -> dict[str, Any]:
         folder = Path(name)
         result = folder / "left.npy"
         with (
-            one_broker(size, folder) as brokers,
-            Worker("subscribe", address=brokers.address, result=result, **sizes) as subscriber,
-            Worker("publish", address=brokers.address, way=way, offered=size.buys, **sizes) as publisher,
+            one_broker(size, folder) as run,
+            Worker("subscribe", address=run.address, result=result, **sizes) as subscriber,
+            Worker("publish", address=run.address, way=way, offered=size.buys, **sizes) as publisher,
         ):
             subscriber.hear()
             publisher.hear()
-            before, cpu = status_of(brokers.address), cpu_of(brokers)
+            before, cpu = run.status(), run.cpu_s()
             publisher.go()
             sent, told = publisher.hear(), subscriber.hear()
-            after, cpu = status_of(brokers.address), cpu_of(brokers) - cpu
+            after, cpu = run.status(), run.cpu_s() - cpu
         left = np.load(result)
     check(events, size.buys, left[: size.items])
     spent = told["finished"] - sent["began"]
@@ -157,11 +181,6 @@ def throughput(size: Size, way: str) -> dict[str, Any]:
         "publisher_cpu_s": sent["cpu"],
         "subscriber_cpu_s": told["cpu"],
     }
-
-
-def cpu_of(brokers: LocalBrokers) -> float:
-    times = psutil.Process(brokers.pid(BROKER)).cpu_times()
-    return float(times.user + times.system)
 
 
 def traffic(status: dict[str, Any], what: str) -> int:
@@ -185,11 +204,11 @@ def latency(size: Size) -> dict[str, Any]:
     rates = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with one_broker(size, folder) as brokers:
-            for number in range(LATENCY_ROUNDS):
+        with one_broker(size, folder) as run:
+            for number in range(size.rounds):
                 (folder / str(number)).mkdir()
                 found["echo"].append(echo_round(size, folder / str(number)))
-                taken, rate = latency_round(size, brokers.address, folder / str(number), number)
+                taken, rate = latency_round(size, run.address, folder / str(number), number)
                 found["SMILE"].append(taken)
                 rates.append(rate)
     report: dict[str, Any] = {"rate": min(rates)}
@@ -267,38 +286,33 @@ def fan_out(size: Size) -> dict[str, Any]:
     events = generate(size.buys, size.items)
     share = size.subscribers // FAN_PROCESSES
     mark = size.items + 1
-    with tempfile.TemporaryDirectory() as name, one_broker(size, Path(name)) as brokers:
-        plan = brokers.program.plan.views["Available"]
-        digest = component_digests(brokers.deployment, brokers.program)[plan.component]
-        (shown,) = (
-            one for one in brokers.program.plan.components[plan.component].relation.shown if one.name == "avail"
-        )
-        common: dict[str, Any] = {
-            "address": brokers.address,
+    with tempfile.TemporaryDirectory() as name, one_broker(size, Path(name)) as run:
+        program = run.brokers.program
+        plan = program.plan.views["Available"]
+        (shown,) = (one for one in program.plan.components[plan.component].relation.shown if one.name == "avail")
+        about = {
             "component": plan.component,
-            "digest": digest,
-            "mark": mark,
+            "digest": component_digests(run.brokers.deployment, program)[plan.component],
+            "difference": list(shown.columns),
         }
-        common["difference"] = list(shown.columns)
-        workers = [Worker("fan", count=share, **common) for _ in range(FAN_PROCESSES)]
+        workers = [Worker("fan", address=run.address, count=share, mark=mark, **about) for _ in range(FAN_PROCESSES)]
         try:
             began = time.monotonic()
             for worker in workers:
                 worker.hear(300.0)
             joined_s = time.monotonic() - began
-            before = status_of(brokers.address)
-            with smile.connect(brokers.address) as system:
-                for number in range(FAN_UPDATES):
-                    row = {"item_id": int(events.items[number]), "qty": int(events.quantities[number])}
-                    system.publish(COASTS[number % 2], row)
-                    time.sleep(1 / FAN_RATE)
-                system.publish("Sellers", {"item_id": mark, "price": 1, "qty": 1})
+            before = run.status()
+            for number in range(size.updates):
+                row = {"item_id": int(events.items[number]), "qty": int(events.quantities[number])}
+                run.system.publish(COASTS[number % 2], row)
+                time.sleep(1 / FAN_RATE)
+            run.system.publish("Sellers", {"item_id": mark, "price": 1, "qty": 1})
             ends = [worker.hear(300.0) for worker in workers]
-            after = status_of(brokers.address)
+            after = run.status()
         finally:
             for worker in workers:
                 worker.__exit__(None, None, None)
-    expected = {item: number for item, (_, number) in events.available(FAN_UPDATES).items()}
+    expected = {item: number for item, (_, number) in events.available(size.updates).items()}
     for end in ends:
         left = {int(item): number for item, number in end["left"].items() if int(item) < size.items}
         if end["same"] != share or any(expected.get(item, 0) != number for item, number in left.items()):
@@ -307,7 +321,7 @@ def fan_out(size: Size) -> dict[str, Any]:
     return {
         "subscribers": share * FAN_PROCESSES,
         "joined_s": joined_s,
-        "updates": FAN_UPDATES,
+        "updates": size.updates,
         "messages_to_each": ends[0]["messages"],
         "tell_mean_us": tells["total_us"] / max(1, tells["count"]),
         "tell_longest_us": after["tell"]["longest_us"],
@@ -322,25 +336,28 @@ def restart(size: Size) -> dict[str, Any]:
     """From the start of the process to a view read by a new client, and to the sockets being served."""
     sizes = {"buys": size.events, "items": size.items}
     with tempfile.TemporaryDirectory() as name:
-        options = {"checkpoint_every": "1s", "restart": False}
-        enough = Size(size.events, size.items, 0, 0, 0, size.is_native)
-        with one_broker(enough, Path(name), **options) as brokers:
-            with Worker("publish", address=brokers.address, way="coalesced", offered=size.events, **sizes) as publisher:
+        enough = replace(size, buys=size.events)
+        with one_broker(enough, Path(name), checkpoint_every="1s", restart=False) as run:
+            with Worker("publish", address=run.address, way="coalesced", offered=size.events, **sizes) as publisher:
                 publisher.hear()
                 publisher.go()
                 publisher.hear(300.0)
-            wait_for_checkpoint(brokers.address)
-            brokers.kill(BROKER)
-            while brokers.pid(BROKER) is not None:
+            wait_until(
+                run,
+                lambda one: one["kind"] == "stream" or not one["rows_since_checkpoint"],
+                "no checkpoint is written in time",
+            )
+            run.brokers.kill(BROKER)
+            while run.brokers.pid(BROKER) is not None:
                 time.sleep(0.01)
             began = time.monotonic()
-            brokers.restart(BROKER)
+            run.brokers.restart(BROKER)
             serving_s = time.monotonic() - began
-            with Worker("read", address=brokers.address, offered=size.events, **sizes) as reader:
+            with Worker("read", address=run.address, offered=size.events, **sizes) as reader:
                 read = reader.hear()
             if not read["ok"]:
                 raise WrongView("the view after the restart")
-            status = status_of(brokers.address)
+            status = run.status()
     return {
         "events": size.events,
         "serving_s": serving_s,
@@ -348,18 +365,6 @@ def restart(size: Size) -> dict[str, Any]:
         "read_s": read["finished"] - read["connected"],
         "log_reads": status["log"]["reads"]["count"],
     }
-
-
-def wait_for_checkpoint(address: str) -> None:
-    """Until every component with state has written one since the last event."""
-    end = time.monotonic() + CHECKPOINT_S
-    with smile.connect(address) as system:
-        while time.monotonic() < end:
-            components = system.status()[BROKER]["components"].values()
-            if not any(one["rows_since_checkpoint"] for one in components if one["kind"] != "stream"):
-                return
-            time.sleep(0.2)
-    raise SystemExit("no checkpoint was written in time")
 
 
 # --- bytes ------------------------------------------------------------------------------------------------------------
@@ -374,7 +379,7 @@ def bytes_in(rows: int) -> float:
 # --- report -----------------------------------------------------------------------------------------------------------
 
 
-def run(size: Size, only: set[str]) -> dict[str, Any]:
+def measure(size: Size, only: set[str]) -> dict[str, Any]:
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "columns": lambda: throughput(size, "columns"),
         "rows": lambda: throughput(size, "rows"),
@@ -418,7 +423,7 @@ def main() -> None:
     options = parser.parse_args()
     size = Size(options.buys, ITEMS, options.seconds, options.subscribers, options.events)
     try:
-        found = run(QUICK if options.quick else size, set(filter(None, options.only.split(","))))
+        found = measure(QUICK if options.quick else size, set(filter(None, options.only.split(","))))
     except WrongView as wrong:
         sys.exit(f"wrong view: {wrong}")
     for name, figures in found.items():
