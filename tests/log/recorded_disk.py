@@ -266,7 +266,8 @@ class _Vfs(c.Structure):
 
 
 _FILE = c.POINTER(_OpenFile)
-_OPEN = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p, _FILE, c.c_int, c.POINTER(c.c_int))
+# The name by its address: SQLite keeps it as long as the file is open.
+_OPEN = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, _FILE, c.c_int, c.POINTER(c.c_int))
 _DELETE = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p, c.c_int)
 _WRITE = c.CFUNCTYPE(c.c_int, _FILE, c.c_void_p, c.c_int, c.c_int64)
 _TRUNCATE = c.CFUNCTYPE(c.c_int, _FILE, c.c_int64)
@@ -316,16 +317,16 @@ class _SqliteFiles:
         if self.recording is not None and path is not None and path.startswith(self.recording.folder):
             self.recording.add(one(path))
 
-    def _opened(self, vfs: int, name: bytes | None, file: Any, flags: int, out: Any) -> Any:
-        existed = name is not None and os.path.lexists(name)
+    def _opened(self, vfs: int, name: int | None, file: Any, flags: int, out: Any) -> Any:
+        path = os.fsdecode(c.string_at(name)) if name else ""
+        existed = os.path.lexists(path)
         result = self._open(vfs, name, file, flags, out)
-        if result == 0 and name is not None:
-            self._paths[c.addressof(file.contents)] = name.decode()
+        if result == 0 and path:
+            self._paths[c.addressof(file.contents)] = path
             original = c.addressof(file.contents.methods.contents)
-            if original not in self._tables and original not in {c.addressof(t) for t in self._tables.values()}:
+            if original not in self._tables:
                 self._tables[original] = self._replaced(file.contents.methods.contents)
-            if original in self._tables:
-                file.contents.methods = c.pointer(self._tables[original])
+            file.contents.methods = c.pointer(self._tables[original])
             if not existed:
                 self._add(Create, file)
         return result
