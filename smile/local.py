@@ -311,7 +311,7 @@ class LocalBrokers:
     def _supervise(self) -> None:
         try:
             # It loads while the deployment is being made.
-            self._nursery = Nursery(self._script)
+            self._nursery = Nursery(self.data / "nursery.log", self._script)
             self._nursery.wait_ready()
             with self._wake:
                 self._wake.wait_for(lambda: self._is_deployed or self._is_closing)
@@ -367,7 +367,7 @@ class LocalBrokers:
         arguments += self._extra.get(broker.name, ())
         (broker.folder / SERVING_FILE).unlink(missing_ok=True)
         if self._nursery is None or not self._nursery.is_alive:
-            self._nursery = Nursery(self._script)
+            self._nursery = Nursery(self.data / "nursery.log", self._script)
             self._nursery.wait_ready()
         broker.process = self._nursery.start(broker.name, arguments, broker.log)
         broker.starts += 1

@@ -70,19 +70,26 @@ class Child:
 
 
 class Nursery:
-    """Used by one thread, which must live as long as the brokers. `script`: what children run instead of a broker."""
+    """Used by one thread, which must live as long as the brokers. `log` is where it complains, `script` what children
+    run instead of a broker."""
 
-    def __init__(self, script: str | None = None) -> None:
+    def __init__(self, log: Path, script: str | None = None) -> None:
+        self._log = log
         self._children: dict[int, Child] = {}
         self._received = b""
         self._started: dict[str, int] = {}
         self._is_ready = False
         ours, theirs = socket.socketpair()
         self._socket = ours
-        with theirs:
+        with theirs, log.open("wb") as complaints:
             command = [sys.executable, "-P", "-m", "smile.deploy.nursery", str(theirs.fileno()), str(os.getpid())]
             self._process = subprocess.Popen(
-                [*command, script or ""], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+                [*command, script or ""],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=complaints,
+                stderr=complaints,
+                start_new_session=True,
             )
 
     def wait_ready(self) -> None:
@@ -129,7 +136,10 @@ class Nursery:
             if condition():
                 return
             if self._process.poll() is not None or time.monotonic() > end:
-                raise NurseryError("the process that starts brokers has ended or does not answer")
+                said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise NurseryError(
+                    f"the process that starts brokers does not answer: {said[-1] if said else 'no word'}"
+                )
             select.select([self._socket], [], [], LOOK_EVERY_S)
 
     @property

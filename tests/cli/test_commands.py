@@ -303,3 +303,18 @@ def test_the_demonstration_of_the_tickets() -> None:
     assert said[-1].startswith("verdict: ")
     assert said[-1].endswith("equal to the recomputed truth")
     assert "1 broker killed" in said[-1]
+
+
+def test_ctrl_c_ends_what_follows_and_says_so_elsewhere(in_project: LocalBrokers) -> None:
+    """Following a view ends by Ctrl-C as it should; a command that was interrupted at its work says 130."""
+    assert run("publish", "Buys", text=lines({"item": 77, "qty": 1})).exit_code == 0
+    folder = in_project.data.parent.parent
+    following = smile("subscribe", "Sold", "--json", cwd=folder)
+    tailing = smile("logs", "--follow", cwd=folder)
+    for process in (following, tailing):
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert following.returncode == Exit.OK
+    assert tailing.returncode == Exit.INTERRUPTED

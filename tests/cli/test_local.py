@@ -250,3 +250,16 @@ def test_sigterm_can_be_waited_for_as_the_fake_does() -> None:
         os.kill(pid, signal.SIGTERM)
         eventually(lambda: run.starts("west") == 2)
         assert time.monotonic() - started < 5
+
+
+def parent_of(pid: int | None) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_the_process_that_starts_brokers_may_die_too() -> None:
+    with local(brokers=2) as run:
+        nursery = parent_of(run.pid("west"))
+        assert nursery == parent_of(run.pid("east"))
+        os.kill(nursery, signal.SIGKILL)
+        eventually(lambda: all(run.starts(name) == 2 and run.state(name) == "serving" for name in run.names))
+        assert parent_of(run.pid("west")) != nursery
