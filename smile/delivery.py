@@ -98,22 +98,21 @@ class WatchHub(Hub):
         self._only_final = mode is Emit.FINAL
         engine.watch(self.source, self._see, latest=coalesce)
 
-    def _see(self, rows: Batch) -> None:
+    def _see(self, rows: Batch, horizon: int) -> None:
         if not self.subscriptions or not len(rows) or (self._only_final and not self._are_final):
             return
         if self._only_final:
             rows = rows.take([i for i, visible in enumerate(rows.visible) if visible])
-        self._tell(self._delivery(rows, is_snapshot=False))
+        self._tell(self._delivery(rows, horizon, is_snapshot=False))
 
-    def _delivery(self, rows: Batch, *, is_snapshot: bool) -> Delivery:
-        final = rows.visible if self._are_final else False
-        return Delivery(is_snapshot, rows, final, self._engine.horizon_of(self.source))
+    def _delivery(self, rows: Batch, horizon: int, *, is_snapshot: bool) -> Delivery:
+        return Delivery(is_snapshot, rows, rows.visible if self._are_final else False, horizon)
 
     def snapshot(self) -> Delivery:
         rows = self._engine.rows_of(self.source)
         if self._only_final and not self._are_final:
             rows = rows.slice(0, 0)
-        return self._delivery(rows, is_snapshot=True)
+        return self._delivery(rows, self._engine.horizon_of(self.source), is_snapshot=True)
 
     def close(self) -> None:
         self._engine.unwatch(self.source, self._see, latest=self._coalesce)

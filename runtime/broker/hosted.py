@@ -9,13 +9,12 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from runtime.batch import Batch
 from runtime.log.stream_log import StreamLog
 from runtime.plan import Plan
 from runtime.protocol.build import AnyComponent
-from runtime.protocol.events import Deliver
+from runtime.protocol.events import Deliver, Stepped
 
-Told = Deliver | Batch
+Told = Deliver | Stepped
 """What a leaf says: deliveries, and (to whoever watches it) what each step changed."""
 
 RUNNING = "running"

@@ -241,10 +241,8 @@ class Shell(ABC):
             case ReadLog():
                 assert hosted.log is not None
                 self.logs.read_later(name, hosted.log, instruction, source if instruction.edge == edge else None)
-            case Deliver():
+            case Deliver() | Stepped():
                 self._tell(hosted, instruction)
-            case Stepped(rows):
-                self._tell(hosted, rows)
             case AcknowledgePublish(producer, sequence, ticks, repeated):
                 self._publishing.settle(PublishOutcome(name, producer, sequence, ticks, repeated))
             case RefusePublish():

@@ -60,7 +60,7 @@ CLEAN_EVERY = 1_024
 """After so many publishes receivers acknowledge, so that their senders can forget tombstones."""
 
 Receive = Callable[[Deliver], None]
-See = Callable[[Batch], None]
+See = Callable[[Batch, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ class Engine:
 
     def _stepped(self, component: AnyComponent, step: Stepped) -> None:
         for see in self._watchers[component.name, step.latest]:
-            see(step.rows)
+            see(step.rows, step.horizon)
 
     def _deliver(self, component: AnyComponent, told: Deliver) -> None:
         self._receivers[component.name](told)
@@ -365,7 +365,7 @@ class Engine:
             missed = made.coverage().difference(component.coverage())[0]  # logged, though nobody was told
             rows = self.logs[name].read(missed, BATCH_ROWS_MAX)[1]
             if len(rows):
-                self._carry_out(made, Stepped(rows, latest))
+                self._carry_out(made, Stepped(rows, latest, made.horizon()))
         receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
         for edge in receivers:
             self._feed(made, ReceiverAttached(edge))

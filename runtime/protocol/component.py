@@ -217,7 +217,8 @@ class Component(ABC):
 
     def tell_watchers(self, rows: Batch) -> None:
         """Events: each is a row of its own, so that all changes and the latest are the same."""
-        self._instructions.extend(Stepped(rows, latest) for latest in self.watches)
+        horizon = self.horizon()
+        self._instructions.extend(Stepped(rows, latest, horizon) for latest in self.watches)
 
     def arm(self, name: str, delay_us: int) -> None:
         self._instructions.append(ArmTimer(name, delay_us))

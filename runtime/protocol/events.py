@@ -300,10 +300,12 @@ class Deliver:
 @dataclass(frozen=True, slots=True)
 class Stepped:
     """For whoever watches: what the step just made changed, in order. A row may occur more than once, unless they are
-    `latest`: then each is as it is now. `max_ticks` say nothing here."""
+    `latest`: then each is as it is now. `max_ticks` say nothing here. `horizon` is that of this step: one message may
+    bring several, and what an earlier one changed does not include what a later one covers."""
 
     rows: Batch
-    latest: bool = False
+    latest: bool
+    horizon: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,13 +109,13 @@ class StateComponent(StateReceiver):
         return True
 
     def _tell_watchers(self, touched: Sequence[int]) -> None:
-        operator, every = self.operator, None
+        operator, every, horizon = self.operator, None, self.horizon()
         for latest in self.watches:
             if latest and operator.repeats_rows:
-                self.emit(Stepped(operator.latest(touched), latest))
+                self.emit(Stepped(operator.latest(touched), latest, horizon))
             else:
                 every = operator.changed(touched) if every is None else every
-                self.emit(Stepped(every, latest))
+                self.emit(Stepped(every, latest, horizon))
 
     def _tell_receivers(self, touched: Sequence[int]) -> None:
         self._tell_every_change(touched)

@@ -17,7 +17,7 @@ from runtime.client.leaves import LeafHandle
 from runtime.embedded.engine import Receive, See
 from runtime.plan import Component, Emit, Plan
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.events import Deliver
+from runtime.protocol.events import Deliver, Stepped
 from runtime.protocol.leaf import Leaf
 from smile.delivery import leaf_of
 from smile.errors import Closed
@@ -56,9 +56,9 @@ class LeafSource:
         assert name == self._plan.component
         width = self._plan.side.layout.relation.key_width
 
-        def tell(told: Batch | Deliver) -> None:
-            if isinstance(told, Batch):
-                see(told.latest(width) if latest else told)
+        def tell(told: Stepped | Deliver) -> None:
+            if isinstance(told, Stepped):
+                see(told.rows.latest(width) if latest else told.rows, told.horizon)
 
         self._open(leaf_of(self._plan, Emit.CHANGES), tell, watch=True)
 
@@ -108,20 +108,20 @@ class LeafSource:
 
     # The leaf
 
-    def _open(self, leaf: Component, told: Callable[[Batch | Deliver], None], *, watch: bool) -> None:
+    def _open(self, leaf: Component, told: Callable[[Stepped | Deliver], None], *, watch: bool) -> None:
         plan = Plan((*self._program.needed_for([self._plan.component]), leaf))
         self.streams = plan.lineages[leaf.name]
         self._handle = self._connection.open_leaf(
             plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=self._kept
         )
 
-    def _told(self, told: Callable[[Batch | Deliver], None], what: Batch | Deliver) -> None:
+    def _told(self, told: Callable[[Stepped | Deliver], None], what: Stepped | Deliver) -> None:
         if self._early is None:
             told(what)
         else:
             self._early.append(lambda: told(what))
 
-    def _receive(self, receive: Receive, told: Batch | Deliver) -> None:
+    def _receive(self, receive: Receive, told: Stepped | Deliver) -> None:
         if isinstance(told, Deliver):
             held, self._held = self._held, None
             receive(told if held is None else self._with_held(told, held))

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 import smile
-from runtime.batch import Batch
 from runtime.client.connection import Connection
 from runtime.client.errors import ConnectFailed, RequestRefused
 from runtime.plan import Emit, Plan
-from runtime.protocol.events import Deliver
+from runtime.protocol.events import Deliver, Stepped
 from smile.delivery import leaf_of
 from smile.deploy.bundles import components_of, make_deployment
 from smile.deploy.placement import hosted_components
@@ -123,7 +122,7 @@ def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zy
         digest = component_digests(brokers.deployment, program)["Sold"]
         leaf = leaf_of(program.plan.views["Sold"], Emit.CHANGES)
         plan = Plan((components["Buys"], components["Sold"], leaf))
-        told: list[Deliver | Batch] = []
+        told: list[Deliver | Stepped] = []
         first = Connection(brokers.address)
         handle = first.open_leaf(plan, leaf, told.append, watch=True, digest=digest)
         wait_for(lambda: handle.run(lambda leaf: len(leaf.operator.rows)) == 500, "the snapshot")
@@ -133,11 +132,11 @@ def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zy
         first.close()
         system.publish("Buys", {"item": 7, "qty": 5})
         brokers.restart("a")
-        again: list[Deliver | Batch] = []
+        again: list[Deliver | Stepped] = []
         second = Connection(brokers.address)
         second.open_leaf(plan, leaf, again.append, watch=True, digest=digest, kept=kept)
         wait_for(lambda: again, "what changed")
-        assert [list(one.rows()) for one in again if isinstance(one, Batch)] == [[(7, 6, 2)]]
+        assert [list(one.rows.rows()) for one in again if isinstance(one, Stepped)] == [[(7, 6, 2)]]
         second.close()
         third = Connection(brokers.address)
         other = third.open_leaf(plan, leaf, again.append, watch=True, digest="of another program")
