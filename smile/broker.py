@@ -29,11 +29,11 @@ from runtime.broker.log_lines import log_to_stderr
 from runtime.broker.publishing import Columns, Gate
 from runtime.broker.requests import Hosting
 from runtime.broker.timers import Clock
-from runtime.broker.tuning import BROKER, LOCAL
+from runtime.broker.tuning import BROKER, LOCAL, TEXT_ROWS_MAX
 from runtime.checkpoints.store import CheckpointStore
-from runtime.log.sqlite import LogDirectory
-from runtime.log.stream_log import LogError, StreamLog
-from runtime.plan import Component, Plan, StreamSpec
+from runtime.log.sqlite import LogDirectory, SqliteLog
+from runtime.log.stream_log import LogError
+from runtime.plan import Component, Plan, StreamSpec, ValueType
 from runtime.security.allow_list import WatchedAllowList
 from runtime.security.endpoints import check_binding, split_address
 from runtime.security.errors import SecurityError
@@ -174,14 +174,18 @@ class BrokerProcess:
         assert self._directory is not None
         settings, directory = self.settings, self._directory
         hosting, checkpoints = Hosting(), None
-        logs: dict[str, StreamLog] = {}
+        logs: dict[str, SqliteLog] = {}
         gates: dict[str, Gate] = {}
         fills: dict[str, Columns] = {}
-        if self._stored is not None:
-            program = self._program or verify(self._stored)
+        program = None if self._stored is None else self._program or self._verified(self._stored)
+        if self._stored is not None and program is None:
+            hosting = Hosting(why_none="the deployment here is of another version of smile: deploy again")
+        if self._stored is not None and program is not None:
             self._program = None
             hosting = _hosting(self._stored, program, settings.name)
             logs, gates, fills = self._inputs(self._stored, program)
+            for log_of_stream in logs.values():
+                log_of_stream.forget_producers((self._clock.wall_us() - PRODUCER_LASTS_US) * TICKS_PER_US)
             store = CheckpointStore(settings.data / CHECKPOINTS_FOLDER)
             here = hosting.here(settings.name)
             store.clean({name: (hosting.digests or {})[name] for name in here})
@@ -193,7 +197,7 @@ class BrokerProcess:
             incarnation=directory.next_epoch(self._clock.wall_us()),
             next_epoch=lambda: directory.next_epoch(self._clock.wall_us()),
             group=directory.group,
-            logs=logs,
+            logs={**logs},
             gates=gates,
             checkpoints=checkpoints,
             keep_logs=settings.keep == "all",
@@ -210,21 +214,27 @@ class BrokerProcess:
             broker.fill(table, columns)
         return broker
 
+    def _verified(self, deployment: Deployment) -> Program | None:
+        """None for one that this version would not make: then this broker waits for another, and says so."""
+        try:
+            return verify(deployment)
+        except BundleRefused as error:
+            log.error("the stored deployment cannot be run: %s", error)
+            return None
+
     def _inputs(
         self, deployment: Deployment, program: Program
-    ) -> tuple[dict[str, StreamLog], dict[str, Gate], dict[str, Columns]]:
+    ) -> tuple[dict[str, SqliteLog], dict[str, Gate], dict[str, Columns]]:
         """Logs and rules of the streams that live here, and the rows of tables."""
         assert self._directory is not None
         declared, plan = program.checked.program, program.plan
         here = set(deployment.components_on(self.settings.name))
-        logs: dict[str, StreamLog] = {}
+        logs: dict[str, SqliteLog] = {}
         gates: dict[str, Gate] = {}
         for name, stream in declared.streams.items():
             if name in here:
                 given = StreamInput(stream, plan.streams[name])
-                log_of_stream = self._directory.stream(name, given.schema, given.rules, BROKER.producer_window)
-                log_of_stream.forget_producers((self._clock.wall_us() - PRODUCER_LASTS_US) * TICKS_PER_US)
-                logs[name] = log_of_stream
+                logs[name] = self._directory.stream(name, given.schema, given.rules, BROKER.producer_window)
                 gates[name] = StreamGate(given)
         fills: dict[str, Columns] = {}
         digests = component_digests(deployment, program)
@@ -271,8 +281,9 @@ class BrokerProcess:
 
     # Deploying
 
-    def _deploy(self, data: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
-        """Check a deployment that somebody sent, and store it. Raises nothing: (code, reason) if it is refused."""
+    def _deploy(self, data: Mapping[str, Any], sender: str) -> tuple[str, str] | bool:
+        """Check a deployment that somebody sent, and store it. Raises nothing: a code and a reason if it is refused,
+        False if it is what runs already."""
         try:
             deployment = Deployment.from_wire(data)
             refusal = self._may_deploy(deployment, sender)
@@ -280,18 +291,17 @@ class BrokerProcess:
                 return refusal
             stored = self._stored
             if stored is not None and stored.digest == deployment.digest:
-                self._stored = deployment
-                return None
+                return False
             program = verify(deployment)
             self._check_change(deployment)
-            table_rows_of(deployment, program)
+            self._inputs(deployment, program)  # refuses what the logs here cannot take: a stream with other columns
             deployment.write(self.settings.data)
-        except (DeploymentError, BundleRefused, SecurityError, SmileError) as error:
+        except (DeploymentError, BundleRefused, SecurityError, SmileError, LogError) as error:
             log.warning("deployment refused: %s", error)
             return "bad-deployment", str(error)
         self._stored, self._program = deployment, program
         log.info("deployment %s accepted", deployment.digest[:19])
-        return None
+        return True
 
     def _may_deploy(self, deployment: Deployment, sender: str) -> tuple[str, str] | None:
         if self._policy.watched is None:
@@ -347,9 +357,12 @@ class BrokerProcess:
 
 
 def _tuned(component: Component, homes: Mapping[str, str], here: str) -> Component:
-    """What comes from other processes is checked, value by value."""
-    is_local = all(homes[edge.sender] == here for edge in component.in_edges)
-    return replace(component, tuning=LOCAL if is_local else BROKER)
+    """What comes from other processes is checked, value by value. Rows with texts travel in smaller messages."""
+    is_local = bool(component.in_edges) and all(homes[edge.sender] == here for edge in component.in_edges)
+    tuning = LOCAL if is_local else BROKER
+    if any(column.type is ValueType.TEXT for column in component.relation.columns):
+        tuning = replace(tuning, message_rows_max=TEXT_ROWS_MAX)
+    return replace(component, tuning=tuning)
 
 
 def _hosting(deployment: Deployment, program: Program, broker: str) -> Hosting:

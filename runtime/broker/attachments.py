@@ -20,8 +20,10 @@ ATTACHMENTS_PER_PEER_MAX = 1_024
 PEER_SILENT_US = 30_000_000
 """A peer that says nothing for so long is forgotten, with its attachments; it may come back and attach again."""
 
-REPLIES_WAITING_MAX = 4_096
-"""Publishes of one peer that may be under way at once; further ones are refused as busy."""
+REQUESTS_MAX = 2_000.0
+REQUESTS_PER_S = 200.0
+"""Requests (not publishes, not messages) that a peer may make at once, and how fast it may make more; then they are
+refused as busy. Attaching everywhere after a restart fits in."""
 
 
 @dataclass(slots=True)
@@ -45,9 +47,20 @@ class Peer:
     incarnation: int
     heard_us: int
     attachments: dict[str, Attachment] = field(default_factory=dict)
-    publishes_waiting: int = 0
     messages_in: int = 0
     bytes_in: int = 0
+    requests_left: float = REQUESTS_MAX
+    counted_us: int = 0
+
+    def may_request(self, now_us: int) -> bool:
+        """Counts one request."""
+        gained = (now_us - self.counted_us) / 1e6 * REQUESTS_PER_S
+        self.requests_left = min(REQUESTS_MAX, self.requests_left + gained)
+        self.counted_us = now_us
+        if self.requests_left < 1:
+            return False
+        self.requests_left -= 1
+        return True
 
 
 class Attachments:

@@ -56,7 +56,8 @@ RECENT_US = 10_000_000
 class Broker:
     """Made for one deployment; `run` serves until `stop` is called or something new is deployed.
 
-    `deploy` checks and keeps a deployment: (code, reason) if it is refused.
+    `deploy` checks and keeps a deployment: True if it is to be run now, False if it is what runs already, or a code
+    and a reason if it is refused.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Broker:
         authenticator: Authenticator | None = None,
         keys: Keys | None = None,
         faults: Faults | None = None,
-        deploy: Callable[[Mapping[str, Any], str], tuple[str, str] | None],
+        deploy: Callable[[Mapping[str, Any], str], tuple[str, str] | bool],
         idle: Callable[[], object] = lambda: None,
         data_announced: str | None = None,
         clock: Clock | None = None,
@@ -230,7 +231,11 @@ class Broker:
                 return
             size = sum(map(len, frames[1:]))
             user = "" if self._authenticator is None else sender_name(frames)
-            self.requests.take(frames[0].bytes, user, [frame.buffer for frame in frames[1:]], size)
+            try:
+                self.requests.take(frames[0].bytes, user, [frame.buffer for frame in frames[1:]], size)
+            except Exception:  # a mistake of ours must not cost everybody else the broker
+                self.requests.counters["broken"] += 1
+                log.exception("a request broke")
             bytes_left -= size
             if bytes_left < 0 or self.requests.rows_in >= ROUND_ROWS_MAX:
                 return
@@ -301,11 +306,13 @@ class Broker:
     # What requests ask for (`Operations`)
 
     def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
-        refused = self._deploy(deployment, sender)
-        if refused is None:
+        found = self._deploy(deployment, sender)
+        if isinstance(found, tuple):
+            return found
+        if found:
             self.is_redeployed = True
             self._is_stopping = True
-        return refused
+        return None
 
     def stop(self) -> None:
         """After this round."""
@@ -372,5 +379,4 @@ class Broker:
             "count": len(self.attachments.peers),
             "kinds": kinds,
             "attachments": sum(len(peer.attachments) for peer in self.attachments.peers.values()),
-            "publishes_waiting": sum(peer.publishes_waiting for peer in self.attachments.peers.values()),
         }

@@ -53,7 +53,6 @@ from runtime.protocol.events import (
 from runtime.protocol.messages import Ack, Curiosity, Durable, EventCuriosity, Message, Upstream
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
-from runtime.protocol.validation import Place
 
 log = logging.getLogger("smile.host")
 
@@ -183,7 +182,8 @@ class Host(Shell):
             self._feed(hosted, WatchBegun())
         if hosted.has_guests:
             self._attach_guests(hosted)
-        log.info("starts from %s", hosted.began_with, extra={"component": name, "epoch": epoch})
+        level = logging.INFO if hosted.tell is None else logging.DEBUG  # leaves come and go
+        log.log(level, "starts from %s", hosted.began_with, extra={"component": name, "epoch": epoch})
 
     def _restart(
         self, hosted: Hosted, epoch: int, state: LogState | None, kept: Checkpoint | None, acknowledged: int
@@ -310,7 +310,7 @@ class Host(Shell):
             return
         hosted = self.hosted[stream]
         self._publishing.under_way(stream, producer, sequence, source)
-        instructions = hosted.component.handle(event)
+        instructions = hosted.component.handle(replace(event, is_checked=True))
         if any(isinstance(instruction, AppendToLog) for instruction in instructions):
             self._publishing.accepted(stream, producer, sequence, columns)
         self._carry_out_all(hosted, instructions, "", None)
@@ -328,9 +328,6 @@ class Host(Shell):
             )
         try:
             hosted.component.check_publish(event)
-            place = Place(stream, "Published")
-            for column, values in zip(hosted.component.relation.columns[1:], event.columns, strict=True):
-                place.check_values(column, values, None)
         except ProtocolError as error:
             self._refused(hosted, error)
             return PublishOutcome(stream, event.producer, event.sequence, code="shape", reason=str(error))

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.broker.attachments import REPLIES_WAITING_MAX, Attachment, Attachments, Peer
+from runtime.broker.attachments import Attachment, Attachments, Peer
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.host import Host
 from runtime.broker.hosted import guests_edge
-from runtime.broker.publishing import RETRY_BUSY_MS, PublishOutcome
+from runtime.broker.publishing import PublishOutcome
 from runtime.broker.status import failures_of
 from runtime.broker.traffic import Traffic
 from runtime.plan import Plan
@@ -70,6 +70,7 @@ class Hosting:
     digests: Mapping[str, str] | None = None  # component -> digest
     shown_as: Mapping[str, tuple[str, ...]] | None = None  # component -> views, streams, tables that it is
     tables: frozenset[str] = frozenset()  # filled by brokers themselves: nobody publishes there
+    why_none: str = "nothing has been deployed to this broker yet"
 
     def names_of(self, component: str) -> tuple[str, ...]:
         return (self.shown_as or {}).get(component, ())
@@ -84,7 +85,7 @@ class Operations(Protocol):
     """What the broker process itself does."""
 
     def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
-        """Check and keep it, to be run next; (code, reason) if it is refused."""
+        """Check and keep it, to be run at once; (code, reason) if it is refused."""
 
     def stop(self) -> None: ...
 
@@ -193,20 +194,17 @@ class Requests:
     # Publishing
 
     def _publish(self, peer: Peer, publish: Publish) -> None:
-        code, reason, retry_ms = "", "", 0
+        code, reason = "", ""
         refusal = self._policy.may(peer.user, Action.PUBLISH, publish.stream)
         if refusal is not None:
             code, reason = "not-allowed", refusal.reason
         elif publish.stream not in self.host.hosted or publish.stream in self._hosting.tables:
             code, reason = "unknown-stream", f"no stream `{publish.stream}` on broker `{self._name}`"
-        elif peer.publishes_waiting >= REPLIES_WAITING_MAX:
-            code, reason, retry_ms = "busy", "too many publishes of this client wait for their answer", RETRY_BUSY_MS
         if code:
             self.counters[f"publish_refused.{code}"] += 1
-            refused = PublishRefused(publish.producer, publish.sequence, code, reason, False, retry_ms)
+            refused = PublishRefused(publish.producer, publish.sequence, code, reason, False, 0)
             self._reply(peer.identity, refused)
             return
-        peer.publishes_waiting += 1
         self.rows_in += len(publish.columns[0]) if publish.columns else 1
         producer = f"{peer.user}{NAME_MARK}{publish.producer}" if peer.user else publish.producer
         self.host.publish(
@@ -225,7 +223,6 @@ class Requests:
         peer = self._attachments.peers.get(source)
         producer = outcome.producer
         if peer is not None:
-            peer.publishes_waiting = max(0, peer.publishes_waiting - 1)
             producer = producer.removeprefix(f"{peer.user}{NAME_MARK}") if peer.user else producer
         record: Acknowledged | PublishRefused
         if not outcome.code:
@@ -249,6 +246,10 @@ class Requests:
 
     def _record(self, peer: Peer, record: ControlRecord) -> None:
         answer: ControlRecord | None
+        if not peer.may_request(self._steady_us()):
+            self.counters["refused.busy"] += 1
+            self._reply(peer.identity, Refused(getattr(record, "request", 0), "busy", "too many requests"))
+            return
         match record:
             case Attach():
                 answer = self._attach(peer, record)
@@ -256,7 +257,7 @@ class Requests:
                 self._detached(self._attachments.detach(peer, edge))
                 answer = None
             case Describe(request):
-                answer = Refused(request, "no-deployment", "nothing has been deployed to this broker yet")
+                answer = Refused(request, "no-deployment", self._hosting.why_none)
                 if self._hosting.deployment is not None:
                     answer = Described(request, self._hosting.deployment)
             case CoverageOf(request, components):

@@ -7,15 +7,21 @@ follow each other in one round become one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from runtime.broker.attachments import Attachments
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults
-from runtime.protocol.messages import Events, Knowledge, Message, Upstream
-from runtime.wire.errors import WireError
+from runtime.protocol.messages import Events, Knowledge, Message, Snapshot, Upstream
+from runtime.protocol.parts import split_events, split_state
+from runtime.wire.errors import WireTooLarge
 from runtime.wire.messages import encode_message
+
+PARTS = 64
+"""A state message that is too large is cut into so many."""
 
 
 @dataclass(slots=True)
@@ -69,9 +75,11 @@ class Traffic:
         self._pass_on(go)
 
     def _answer(self, edge: str, message: Message, to: bytes) -> None:
-        frames = self._encoded(edge, message)
-        if frames is not None:
-            self._pass_on(lambda: self._note(edge, frames, self._endpoints.answer(to, frames)))
+        for frames in self._encoded(edge, message):
+            self._pass_on(partial(self._send_answer, edge, frames, to))
+
+    def _send_answer(self, edge: str, frames: list[bytes], to: bytes) -> None:
+        self._note(edge, frames, self._endpoints.answer(to, frames))
 
     def _tell(self, edge: str, message: Message) -> None:
         if self._attachments.topic_to_tell(edge) is None:
@@ -96,22 +104,23 @@ class Traffic:
 
     def _put(self, edge: str, message: Message) -> None:
         topic = self._attachments.topic_to_tell(edge)
-        frames = None if topic is None else self._encoded(edge, message)
-        if topic is None or frames is None:
-            return
+        if topic is not None:
+            for frames in self._encoded(edge, message):
+                self._pass_on(partial(self._send_topic, edge, frames, topic))
 
-        def go() -> None:
-            self._endpoints.tell(topic, frames)
-            self._note(edge, frames, True)
+    def _send_topic(self, edge: str, frames: list[bytes], topic: bytes) -> None:
+        self._endpoints.tell(topic, frames)
+        self._note(edge, frames, True)
 
-        self._pass_on(go)
-
-    def _encoded(self, edge: str, message: Message) -> list[bytes] | None:
+    def _encoded(self, edge: str, message: Message) -> list[list[bytes]]:
+        """One message, or smaller ones where its texts make it larger than any peer would take."""
         try:
-            return encode_message(edge, message)
-        except WireError:  # larger than any peer would take: the view must be cut into smaller messages
-            self.count(edge).dropped += 1
-            return None
+            return [encode_message(edge, message)]
+        except WireTooLarge:
+            pieces = _cut(message)
+            if not pieces:
+                self.count(edge).dropped += 1
+            return [frames for piece in pieces for frames in self._encoded(edge, piece)]
 
     def _note(self, edge: str, frames: list[bytes], sent: bool) -> None:
         count = self.count(edge)
@@ -126,6 +135,16 @@ class Traffic:
             self._faults.pass_on(send)
         else:
             send()
+
+
+def _cut(message: Message) -> Sequence[Message]:
+    """The same in smaller messages; nothing if that cannot be."""
+    if isinstance(message, Events) and len(message.rows) > 1:
+        return split_events(message.cover, message.rows, len(message.rows) // 2)
+    if isinstance(message, Knowledge | Snapshot) and len(message.rows) > PARTS:
+        # Any number that no other answer at this step has: pieces of two answers must not be put together.
+        return split_state(message, -(-len(message.rows) // PARTS), random.getrandbits(40))
+    return ()
 
 
 def _joined(held: Knowledge | Events, message: Message) -> Message | None:

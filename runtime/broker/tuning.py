@@ -9,6 +9,10 @@ from runtime.plan import Tuning
 ROWS_MAX = 65_536
 """Rows of one publish, and of one message. At eight bytes a value and ten columns this is 5 MB."""
 
+TEXT_ROWS_MAX = 8_192
+"""Rows of one message of a relation with texts, which may be long: 64 MiB, the most that a frame may have, is 8 KiB a
+row. Senders cut further what is still too large."""
+
 BROKER = Tuning(
     ask_delay_us=50_000,  # an answer waits its turn behind a commit or another answer
     ask_delay_us_max=1_600_000,
@@ -25,8 +29,7 @@ BROKER = Tuning(
 """`checkpoint_us` stays 0: the host decides when, for all components together."""
 
 LOCAL = replace(BROKER, trusts_peers=True)
-"""Of components that read from their own broker only, and of streams: hosts check what is published, logs have
-checksums, so what they get was checked when it came in."""
+"""Of components that read from their own broker only: what they get was checked when it came in."""
 
 LEAF = Tuning(
     ask_delay_us=BROKER.ask_delay_us,

@@ -41,7 +41,7 @@ HELLO_US = 100_000
 """How often a broker is greeted that has not answered."""
 
 KEEP_ALIVE_US = {"broker": 1_000_000, "client": 3_000_000}
-"""How often one that has answered is greeted; a broker has many clients. A connection that breaks is noticed at once."""
+"""How often one that has answered is greeted: a broker has many clients. A broken connection is noticed at once."""
 
 LOST_AFTER = 3
 """A broker that has not answered so many greetings counts as lost; it is greeted until it answers."""
@@ -56,6 +56,8 @@ KNOWLEDGE_RECEIVE_HWM = 10_000
 """Messages that may wait in a receiver that reads them; they are small when they are many."""
 
 MESSAGES_PER_TURN = 200
+TURN_US = 10_000
+"""A turn reads until one of these is reached; the rest waits in the socket."""
 
 
 def _event_of(frames: list[bytes]) -> int:
@@ -244,7 +246,10 @@ class Uplink:
             self._decode([frame.buffer for frame in frames])
 
     def read_data(self) -> None:
+        limit_us = self._steady_us() + TURN_US
         for _ in range(MESSAGES_PER_TURN):
+            if self._steady_us() > limit_us:
+                return
             try:
                 frames = self.subscriber.recv_multipart(zmq.DONTWAIT, copy=False)
             except zmq.Again:

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 import pytest
 
 import smile
+from runtime.batch import Batch
 from runtime.broker.host import GUEST_GRACE_US, Host
 from runtime.broker.hosted import RUNNING, STOPPED, WAITING, Told, guests_edge
+from runtime.broker.traffic import _cut
 from runtime.log.stream_log import LogCorrupt, LogError
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.coverage import Coverage, LineageCoverage
 from runtime.protocol.events import Deliver
-from runtime.protocol.messages import Curiosity, Events, Heartbeat, Knowledge, Snapshot
+from runtime.protocol.messages import Curiosity, Events, Heartbeat, Knowledge, Part, Snapshot
+from runtime.protocol.parts import Assembly
 from tests.broker.hosts import PROGRAM, Net
 
 ALL = {"Buys": "a", "Items": "a", "Sold": "b", "Big": "b", "Large": "a"}
@@ -321,3 +324,17 @@ def test_events_told_in_one_round_are_one_message(net: Net) -> None:
     assert [
         told.count((edge, 10)) for edge, (sender, _) in net.ends.items() if sender == "Buys" and edge != "Buys->Large#0"
     ] == [1, 1]
+
+
+def test_messages_too_large_for_any_peer_are_cut() -> None:
+    rows = Batch.of_rows(2, [(n, "x" * 50) for n in range(200)], [1] * 200, [True] * 200)
+    whole = Snapshot(1, 1, LineageCoverage.empty(1), -1, True, -1, rows)
+    pieces = _cut(whole)
+    assembly = Assembly()
+    found = [assembly.add(piece) for piece in pieces if isinstance(piece, Part)]
+    assert len(pieces) > 10
+    assert isinstance(found[-1], Snapshot)
+    assert found[-1].rows.rows() == rows.rows()
+    events = Batch.events(range(0, 2048, 1024), ([1, 2],))
+    cut = _cut(Events(LineageCoverage([Coverage.prefix(2047)]), events))
+    assert [len(one.rows) for one in cut if isinstance(one, Events)] == [1, 1]
