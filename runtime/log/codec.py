@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import lt
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import Any
@@ -24,7 +25,7 @@ from runtime.values import Value
 
 VERSION = 2
 ARRAY_ROWS_MIN = 64
-"""Shorter columns are read as lists: an array costs more than it saves."""
+"""Shorter columns are lists in the header: an array would cost more than it saves."""
 
 ROWS_MAX = 2**31
 
@@ -71,6 +72,9 @@ def decode(data: bytes) -> Batch:
 def _is_rising(ticks: Sequence[int]) -> bool:
     if isinstance(ticks, range):
         return ticks.step > 0 and ticks[0] >= 0 and ticks[-1] <= TICK_MAX
+    if isinstance(ticks, list):
+        are_ticks = all(type(tick) is int and 0 <= tick <= TICK_MAX for tick in ticks)
+        return are_ticks and all(map(lt, ticks, ticks[1:]))
     values = np.asarray(ticks, np.int64)
     return bool(values[0] >= 0 and (np.diff(values) > 0).all())
 
@@ -105,6 +109,8 @@ def _progression(ticks: Sequence[int]) -> range | None:
 
 
 def _pack(values: Sequence[Value], buffers: list[Any]) -> list[object]:
+    if len(values) < ARRAY_ROWS_MIN:
+        return ["v", list(values)]
     if isinstance(values, Numbers):
         buffers.append(np.ascontiguousarray(values, f"<{values.dtype.kind}8").data)
         return ["q" if values.dtype.kind == "i" else "d"]
@@ -126,10 +132,9 @@ def _unpack(data: bytes, at: int, count: int, packed: Any) -> Sequence[Any]:
         return values
     if kind == "t":
         _, first, step = packed
-        return range(first, first + step * count, step)  # a step of 0 is a ValueError
+        ticks = range(first, first + step * count, step)  # a step of 0 is a ValueError
+        return ticks if count >= ARRAY_ROWS_MIN else list(ticks)
     if kind not in ("q", "d"):
         raise ValueError(f"a column of kind {kind!r}")
     found = np.frombuffer(data, "<i8" if kind == "q" else "<f8", count, at)
-    if count < ARRAY_ROWS_MIN:
-        return found.tolist()  # type: ignore[no-any-return]
     return numbers(found.astype(found.dtype.newbyteorder("="), copy=False))

@@ -186,7 +186,7 @@ class SqliteLog(StreamLog):
             if reading.is_full:
                 return int(batch_first) - 1
             end = min(last, batch_last)
-            known = reading.add(self._decoded(body, batch_last), first, end)
+            known = reading.add(self._decoded(body, batch_last), first, end, is_ours=True)
             if known < end or end == last:
                 return known
             end_before = batch_last

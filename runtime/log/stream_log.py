@@ -81,8 +81,11 @@ class Reading:
     def is_full(self) -> bool:
         return self._rows >= self._rows_max
 
-    def add(self, batch: Batch, first: int, last: int) -> int:
-        """The events of `batch` from tick `first` to `last`, as far as the bound allows; the last tick now known."""
+    def add(self, batch: Batch, first: int, last: int, *, is_ours: bool = False) -> int:
+        """The events of `batch` from tick `first` to `last`, as far as the bound allows; the last tick now known.
+
+        `is_ours`: nobody else has it, so that it need not be copied however small it is.
+        """
         ticks = batch.max_ticks
         low = bisect_left(ticks, first)
         high = bisect_left(ticks, last + 1)
@@ -92,7 +95,7 @@ class Reading:
             last = ticks[high] - 1
         if high > low:
             # A chunk that may still grow must not be shared with a message: a slice is a copy.
-            is_whole = high - low == len(batch) >= CHUNK_ROWS_MIN
+            is_whole = high - low == len(batch) and (is_ours or len(batch) >= CHUNK_ROWS_MIN)
             self._parts.append(batch if is_whole else batch.slice(low, high))
             self._rows += high - low
         return last
