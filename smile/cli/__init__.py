@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from smile.cli.archive import archive
 from smile.cli.bench import bench
 from smile.cli.broker import broker
 from smile.cli.check import check
@@ -24,12 +25,14 @@ from smile.cli.keys import keys
 from smile.cli.logs import logs
 from smile.cli.publish import publish
 from smile.cli.query import query
+from smile.cli.recompute import recompute
 from smile.cli.repair import repair
 from smile.cli.run import run
 from smile.cli.sim import sim
 from smile.cli.status import status
 from smile.cli.subscribe import subscribe
 from smile.cli.top import top
+from smile.cli.verify import verify
 
 app = typer.Typer(
     name="smile",
@@ -45,6 +48,7 @@ PANELS = {
     "Run": (run, broker, deploy),
     "Use": (publish, subscribe, query),
     "Look after": (status, top, logs, repair),
+    "Look back (Spark)": (archive, recompute, verify),
     "Try hard": (sim, bench),
 }
 for panel, commands in PANELS.items():
