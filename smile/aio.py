@@ -124,8 +124,11 @@ class System(_AsyncSystem[SyncSystem]):
         emit: str | None = None,
         timeout: float | None = None,
         queue_rows: int = QUEUE_ROWS,
+        coalesce: bool = False,
     ) -> AsyncSubscription:
-        made = await self._do(self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows)
+        made = await self._do(
+            self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows, coalesce=coalesce
+        )
         return AsyncSubscription(made, timeout)
 
 
@@ -158,11 +161,11 @@ class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
         emit: str | None = None,
         timeout: float | None = None,
         queue_rows: int = QUEUE_ROWS,
+        coalesce: bool = False,
         resume: bytes | None = None,
     ) -> AsyncRemoteSubscription:
-        made = await self._do(
-            self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows, resume=resume
-        )
+        subscribe = partial(self.sync.subscribe, queue_rows=queue_rows, coalesce=coalesce, resume=resume)
+        made = await self._do(subscribe, name, callback, emit=emit, timeout=None)
         return AsyncRemoteSubscription(made, timeout)
 
     async def status(self) -> dict[str, dict[str, Any]]:

@@ -210,14 +210,14 @@ class Connection:
 
     # Asking
 
-    def coverages(self, components: Iterable[str]) -> Standing:
+    def coverages(self, components: Iterable[str], timeout: float | None = None) -> Standing:
         """Where these components stand now, asked of all brokers that have one of them, at the same time."""
         placement, brokers = self.deployment["placement"], self.deployment["brokers"]
         wanted: dict[str, list[str]] = {}
         for component in components:
             wanted.setdefault(placement[component], []).append(component)
         asked = {
-            broker: self._request(brokers[broker], partial(_coverage_of, tuple(names)))
+            broker: self._request(brokers[broker], partial(_coverage_of, tuple(names)), timeout)
             for broker, names in wanted.items()
         }
         standing = Standing({}, {}, frozenset())
@@ -233,10 +233,10 @@ class Connection:
             standing.failures.update(answer.failures)
         return Standing(standing.coverages, standing.failures, frozenset(silent))
 
-    def status(self) -> dict[str, dict[str, Any]]:
+    def status(self, timeout: float | None = None) -> dict[str, dict[str, Any]]:
         """What every broker says about itself; {"error": ...} for those that do not answer."""
         asked = {
-            broker: self._request(address, control.Status)
+            broker: self._request(address, control.Status, timeout)
             for broker, address in self.deployment.get("brokers", {"": self.address}).items()
         }
         found: dict[str, dict[str, Any]] = {}
@@ -264,8 +264,10 @@ class Connection:
     def _ask(self, address: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
         return self._request(address, make).result()
 
-    def _request(self, address: str, make: Callable[[int], ControlRecord]) -> Future[ControlRecord]:
-        deadline = time.monotonic() + self._timeout
+    def _request(
+        self, address: str, make: Callable[[int], ControlRecord], timeout: float | None = None
+    ) -> Future[ControlRecord]:
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         made: Future[ControlRecord] = Future()
 
         def begin() -> None:

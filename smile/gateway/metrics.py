@@ -11,6 +11,16 @@ from prometheus_client.registry import Collector
 
 _COMPONENT = ("broker", "component")
 
+_WORK = {
+    "log commit": ("log", "commits"),
+    "log read": ("log", "reads"),
+    "checkpoint": ("checkpoints", "written"),
+    "checkpoint fork": ("checkpoints", "fork"),
+    "tell": ("tell",),
+    "loop": ("loop",),
+}
+"""What brokers measure the time of, and where their status has it."""
+
 
 class _Status(Collector):
     """One look at all brokers."""
@@ -57,26 +67,39 @@ class _Status(Collector):
                 curiosity.add_metric([*labels, outcome], number)
         yield from (running, horizon, gaps, rows, saved, curiosity)
 
-    def _of_brokers(self) -> Iterable[CounterMetricFamily]:
-        """Counters of a broker: those of its log, its sockets and its edges, by their names there."""
-        for part, help_text in (
-            ("log", "What the log has done."),
-            ("traffic", "What the sockets have carried and dropped."),
-            ("checkpoints", "Checkpoints written, and what they cost."),
-        ):
-            made = CounterMetricFamily(f"smile_{part}", help_text, labels=["broker", "what"])
-            for broker, body in self._status.items():
-                for what, number in _numbers(body.get(part, {})):
-                    made.add_metric([broker, what], number)
-            yield made
+    def _of_brokers(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
+        labels = ["broker", "what"]
+        done = CounterMetricFamily("smile_work", "How often something was done.", labels=labels)
+        mean = GaugeMetricFamily("smile_work_mean_seconds", "How long it takes.", labels=labels)
+        longest = GaugeMetricFamily("smile_work_longest_seconds", "How long it took at most.", labels=labels)
+        events = CounterMetricFamily("smile_broker", "What has happened, drops among it.", labels=labels)
+        for broker, body in self._status.items():
+            for what, part in _WORK.items():
+                times = _at(body, part)
+                if times:
+                    done.add_metric([broker, what], times["count"])
+                    mean.add_metric([broker, what], times["mean_us"] / 1e6)
+                    longest.add_metric([broker, what], times["longest_us"] / 1e6)
+            for what, number in body.get("counters", {}).items():
+                events.add_metric([broker, what], number)
+        yield from (done, mean, longest, events)
+        edge_labels = ["broker", "edge", "direction"]
+        messages = CounterMetricFamily("smile_edge_messages", "Messages to other processes.", labels=edge_labels)
+        size = CounterMetricFamily("smile_edge_bytes", "Their bytes.", labels=edge_labels)
+        drops = CounterMetricFamily("smile_edge_drops", "Messages dropped at a bound.", labels=["broker", "edge"])
+        for broker, body in self._status.items():
+            for edge, count in body.get("edges", {}).items():
+                for direction in ("in", "out"):
+                    messages.add_metric([broker, edge, direction], count[f"messages_{direction}"])
+                    size.add_metric([broker, edge, direction], count[f"bytes_{direction}"])
+                drops.add_metric([broker, edge], count["dropped"])
+        yield from (messages, size, drops)
 
 
-def _numbers(found: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, float]]:
-    for name, value in found.items():
-        if isinstance(value, Mapping):
-            yield from _numbers(value, f"{prefix}{name}.")
-        elif isinstance(value, int | float):
-            yield f"{prefix}{name}", float(value)
+def _at(body: Mapping[str, Any], part: tuple[str, ...]) -> Mapping[str, Any]:
+    for name in part:
+        body = body.get(name, {})
+    return body
 
 
 def metrics_text(status: Mapping[str, Mapping[str, Any]], readers: int) -> bytes:

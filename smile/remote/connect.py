@@ -35,7 +35,7 @@ def connect(
     """
     try:
         own = None if keys is None else read_keys(Path(keys))
-        connection = Connection(address, keys=own, name=name or "", request_timeout=min(timeout, 10.0))
+        connection = Connection(address, keys=own, name=name or "", request_timeout=timeout)
     except SecurityError as error:
         raise ConnectFailed(address, error.reason, error.remedy or "see docs/security.md") from error
     except NoConnection as error:

@@ -31,14 +31,21 @@ class OpenView:
     """`users` counts subscriptions and readings under way; an open view without any may be closed."""
 
     def __init__(
-        self, plan: ViewPlan, mode: Emit, digest: str, source: LeafSource, due: Callable[[Subscription], None]
+        self,
+        plan: ViewPlan,
+        mode: Emit,
+        digest: str,
+        source: LeafSource,
+        due: Callable[[Subscription], None],
+        *,
+        coalesce: bool = False,
     ) -> None:
         self.plan = plan
         self.mode = mode
         self.users = 0
         self._digest = digest
         self.source = source
-        self.hub: Hub = make_hub(source, plan, mode, due)
+        self.hub: Hub = make_hub(source, plan, mode, due, coalesce=coalesce)
 
     # Waiting
 
@@ -61,7 +68,8 @@ class OpenView:
 
     def _missing(self, leaf: Leaf, target: Target) -> set[str]:
         lineages = zip(self.source.streams, leaf.coverage(), strict=True)
-        return {stream for stream, coverage in lineages if coverage.horizon() < target.get(stream, -1)}
+        # A leaf that nobody has fed yet knows nothing: its emptiness must not be shown as that of the view.
+        return {stream for stream, coverage in lineages if coverage.horizon() < max(0, target.get(stream, 0))}
 
     # Reading
 

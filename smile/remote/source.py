@@ -47,6 +47,8 @@ class LeafSource:
         self._held = held
         self._early: list[Callable[[], None]] | None = None if kept is None else []
         self._handle: LeafHandle | None = None
+        self._epoch = 0  # of the leaf when it began
+        self._broken: str | None = None
         self.streams: tuple[str, ...] = ()
         """The stream of each lineage of the leaf."""
 
@@ -99,7 +101,7 @@ class LeafSource:
     @property
     def failure(self) -> str | None:
         """Why the brokers do not feed this leaf any more."""
-        return None if self._handle is None else self._handle.failure
+        return self._broken or (None if self._handle is None else self._handle.failure)
 
     def close(self) -> None:
         handle, self._handle = self._handle, None
@@ -116,6 +118,13 @@ class LeafSource:
         )
 
     def _told(self, told: Callable[[Stepped | Deliver], None], what: Stepped | Deliver) -> None:
+        if self._handle is not None and self._broken is None:
+            self._epoch = self._epoch or self._handle.leaf.epoch
+            if self._handle.leaf.epoch != self._epoch:
+                # By a mistake of ours. What it tells now does not continue what was told: nobody may hear it.
+                self._broken = "this process's copy of the view broke and had to start again: subscribe anew"
+        if self._broken is not None:
+            return
         if self._early is None:
             told(what)
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
@@ -30,7 +30,7 @@ from smile.program import Program
 from smile.reading import Reading, asked
 from smile.remote.callbacks import Callbacks
 from smile.remote.failures import FailureWatch
-from smile.remote.open_view import OpenView, Target
+from smile.remote.open_view import POLL_FIRST, OpenView, Target
 from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
@@ -38,6 +38,11 @@ from smile.remote.token import ResumeToken, read_token
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.views import ViewReader
+
+STANDING_SECONDS = 2.0
+"""So long brokers are waited for that are asked how far they are."""
+
+STATUS_SECONDS = 5.0
 
 IDLE_VIEWS_MAX = 8
 """Views that stay open after they were read, so that the next reading is fast; the longest unused are closed."""
@@ -61,7 +66,7 @@ class RemoteSystem(Reading):
         }
         self._lock = threading.Lock()
         self._is_closed = False
-        self._views: dict[tuple[str, Emit], OpenView] = {}  # shared ones, the longest unused first
+        self._views: dict[tuple[str, Emit, bool], OpenView] = {}  # (view, emit, coalesced), the longest unused first
         self._resumed: list[OpenView] = []
         self._callbacks = Callbacks()
         self._failures = FailureWatch(self._look_for_failures)
@@ -157,7 +162,7 @@ class RemoteSystem(Reading):
         brokers of its streams answer. A view that has stopped is not waited for: the failure is returned."""
         end = monotonic() + self._timeout
         needed = [component.name for component in self._plan.needed_for([opened.plan.component])]
-        standing = self._connection.coverages(needed)
+        standing = self._standing(needed)
         failure = self._failure_in(standing, opened.plan)
         if failure is None:
             try:
@@ -169,9 +174,13 @@ class RemoteSystem(Reading):
     def _look(self, opened: OpenView, needed: list[str]) -> None:
         if opened.source.failure is not None:
             raise SmileError(opened.source.failure)
-        failure = self._failure_in(self._connection.coverages(needed), opened.plan)
+        failure = self._failure_in(self._standing(needed), opened.plan)
         if failure is not None:
             raise failure
+
+    def _standing(self, components: list[str]) -> Standing:
+        """Of brokers that answer soon; one that is down must not keep the others' views from being read."""
+        return self._connection.coverages(components, min(self._timeout, STANDING_SECONDS))
 
     def _target(self, needed: list[str], standing: Standing) -> Target:
         own = {
@@ -210,8 +219,9 @@ class RemoteSystem(Reading):
         views = {plan.component for plan in self.program.plan.views.values()}
         plan = self._plan
         while views:
-            standing = self._connection.coverages([component.name for component in plan.needed_for(views)])
+            standing = self._standing([component.name for component in plan.needed_for(views)])
             views = {name for name in views if not self._is_settled(name, standing, target)}
+            sleep(POLL_FIRST if views else 0.0)
             if views and monotonic() >= end:
                 raise TimedOut(f"views have not caught up in time: {', '.join(sorted(views))}")
 
@@ -232,6 +242,7 @@ class RemoteSystem(Reading):
         emit: str | None = None,
         timeout: float | None = None,
         queue_rows: int = QUEUE_ROWS,
+        coalesce: bool = False,
         resume: bytes | None = None,
     ) -> RemoteSubscription:
         """A snapshot of a view, then its changes; or, with `resume=subscription.token()` of an earlier one, only what
@@ -254,12 +265,12 @@ class RemoteSystem(Reading):
             every_us=wanted.every_us,
         )
         if token is None:
-            with self._using(wanted.plan, wanted.mode) as opened:
+            with self._using(wanted.plan, wanted.mode, coalesce=coalesce) as opened:
                 failure = self._catch_up(opened)
                 opened.join(subscription, wants_snapshot=wanted.wants_snapshot)
                 opened.users += 1
         else:
-            opened = self._opened(wanted.plan, wanted.mode, token)
+            opened = self._opened(wanted.plan, wanted.mode, coalesce=coalesce, token=token)
             with self._lock:
                 self._resumed.append(opened)
             opened.resume(subscription, token.unread)
@@ -290,19 +301,19 @@ class RemoteSystem(Reading):
 
     # Open views
 
-    def _opened(self, plan: ViewPlan, mode: Emit, token: ResumeToken | None = None) -> OpenView:
+    def _opened(self, plan: ViewPlan, mode: Emit, *, coalesce: bool, token: ResumeToken | None = None) -> OpenView:
         digest = self._digests[plan.component]
         kept, held = (None, None) if token is None else (token.checkpoint, token.held)
         source = LeafSource(self._connection, self._plan, plan, digest, kept, held)
-        return OpenView(plan, mode, digest, source, self._callbacks.add)
+        return OpenView(plan, mode, digest, source, self._callbacks.add, coalesce=coalesce)
 
     @contextmanager
-    def _using(self, plan: ViewPlan, mode: Emit) -> Iterator[OpenView]:
+    def _using(self, plan: ViewPlan, mode: Emit, *, coalesce: bool = False) -> Iterator[OpenView]:
         """The shared open view; it stays open for the next one who asks, unless many others do."""
         with self._lock:
             self._check_open()
-            at = (plan.name, mode)
-            opened = self._views.pop(at, None) or self._opened(plan, mode)
+            at = (plan.name, mode, coalesce)
+            opened = self._views.pop(at, None) or self._opened(plan, mode, coalesce=coalesce)
             self._views[at] = opened
             opened.users += 1
         try:
@@ -326,7 +337,7 @@ class RemoteSystem(Reading):
         """Called once a second: a view that has stopped says nothing, so somebody has to ask."""
         views = [opened for opened in self._open_views() if opened.hub.subscriptions]
         needed = self._plan.needed_for({opened.plan.component for opened in views})
-        standing = self._connection.coverages([component.name for component in needed])
+        standing = self._standing([component.name for component in needed])
         for opened in views:
             failure: SmileError | None = self._failure_in(standing, opened.plan)
             if failure is None and opened.source.failure is not None:
@@ -345,7 +356,7 @@ class RemoteSystem(Reading):
     def status(self) -> dict[str, dict[str, Any]]:
         """What each broker says about itself: components, horizons, gaps, counters; `error` if it does not answer."""
         self._check_open()
-        return self._connection.status()
+        return self._connection.status(min(self._timeout, STATUS_SECONDS))
 
     def _check_open(self) -> None:
         if self._is_closed:

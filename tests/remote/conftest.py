@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -33,6 +34,17 @@ subscribe cuts{n} to Pairs{n} emit as of horizon;
 subscribe calm{n} to Sold{n} every 100 ms;
 subscribe late{n} to Sold{n} snapshot off;
 """
+
+
+def kill_and_wait(brokers: LocalBrokers, *names: str) -> None:
+    """With -9; returns when all of them serve again."""
+    starts = {name: brokers.starts(name) for name in names}
+    for name in names:
+        brokers.kill(name)
+    for name in names:
+        while brokers.starts(name) == starts[name]:
+            sleep(0.01)
+        brokers.wait_serving(name)
 
 
 NAMING = {"publish", "publish_many", "publish_nowait", "publish_many_nowait", "rows", "arrow", "pandas", "subscribe"}

@@ -9,7 +9,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
-from tests.remote.conftest import Numbered
+from tests.remote.conftest import Numbered, kill_and_wait
 
 pytestmark = pytest.mark.xdist_group("brokers")
 
@@ -157,10 +157,9 @@ def test_a_subscription_and_its_token_outlive_brokers(connected: Any, other: Any
     assert sorted(settled(connected, live)) == [("snapshot", item, 1) for item in range(3)]
     token = live.token()
     for name in brokers.names:
-        brokers.kill(name)
-    future = connected.publish_nowait("Sales", {"item": 1, "qty": 2})  # while nobody is there
-    for name in brokers.names:
-        brokers.wait_serving(name)
+        brokers.pause(name)
+    future = connected.publish_nowait("Sales", {"item": 1, "qty": 2})  # while nobody answers
+    kill_and_wait(brokers, *brokers.names)
     assert isinstance(connected.system.outcome(future), int)
     sell(connected, 2, 30)
     expected = [("changed", (1,)), ("gone", (2,))]  # a row that has gone may have any later value

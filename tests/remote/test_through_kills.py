@@ -10,7 +10,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
-from tests.remote.conftest import Numbered
+from tests.remote.conftest import Numbered, kill_and_wait
 
 pytestmark = pytest.mark.xdist_group("brokers")
 
@@ -39,9 +39,7 @@ def test_publishers_go_on_while_brokers_are_killed(connected: Any, brokers: Loca
         thread.start()
     for round_ in range(3):
         time.sleep(0.2)
-        name = brokers.names[round_ % 2]
-        brokers.kill(name)
-        brokers.wait_serving(name)
+        kill_and_wait(brokers, brokers.names[round_ % 2])
     time.sleep(0.2)
     ended.set()
     for thread in threads:
@@ -57,10 +55,7 @@ def test_publishers_go_on_while_brokers_are_killed(connected: Any, brokers: Loca
 def test_a_name_is_logged_once_through_a_restart(connected: Any, brokers: LocalBrokers, number: int) -> None:
     first = connected.publish("Sales", {"item": 1, "qty": 5}, once=("till", 1))
     many = connected.publish_many("Sales", {"item": [1, 1], "qty": [1, 1]}, once=("till", 2))
-    for name in brokers.names:
-        brokers.kill(name)
-    for name in brokers.names:
-        brokers.wait_serving(name)
+    kill_and_wait(brokers, *brokers.names)
     with smile.connect(brokers.address) as system:
         other = Numbered(system, number)
         assert other.publish("Sales", {"item": 1, "qty": 5}, once=("till", 1)) == first
@@ -70,7 +65,7 @@ def test_a_name_is_logged_once_through_a_restart(connected: Any, brokers: LocalB
 
 def test_a_reader_that_does_not_read_gets_the_latest_state(connected: Any) -> None:
     slow = connected.subscribe("Sold", queue_rows=50)
-    shown: dict[object, object] = {}
+    shown: dict[tuple[object, ...], Any] = {}
     for number in range(40):
         connected.publish_many("Sales", {"item": [n % 10 for n in range(100)], "qty": [1] * 100})
         if number == 20:
@@ -78,7 +73,7 @@ def test_a_reader_that_does_not_read_gets_the_latest_state(connected: Any) -> No
     truth = {(row["item"],): row["total"] for row in connected.rows("Sold")}
     assert slow.squeezed > 0
     late = {change.key: change.row["total"] for change in slow.ready()}
-    assert all(shown[key] <= late[key] for key in late)  # type: ignore[operator]
+    assert all(shown[key] <= late[key] for key in late)
     assert {**shown, **late} == truth == {(item,): 400 for item in range(10)}
 
 
