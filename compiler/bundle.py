@@ -3,7 +3,7 @@
     manifest.json    format, compiler version, the program's name, and the digest of every other file
     plan.json        components, their operators and columns, views and streams
     program.mpl      the text it was compiled from
-    modules/*.py     the generated functions of each component, and next to each its constants (*.json)
+    modules/*.py     the generated loops of each component, and next to each its constants (*.json)
 
 Written whole into a new folder and then moved into place, so that nobody ever sees half a bundle.
 """
@@ -19,6 +19,7 @@ from tempfile import mkdtemp
 
 from compiler.codegen.module import Module
 from compiler.graph import TransformGraph
+from compiler.modules import module_texts
 from compiler.plan.build import ProgramPlan
 from compiler.plan.show import plan_data
 
@@ -32,14 +33,10 @@ class BundleError(Exception):
 def bundle_files(graph: TransformGraph, plan: ProgramPlan, name: str, text: str) -> dict[str, bytes]:
     """The files of a bundle by path."""
     files = {"program.mpl": text.encode(), "plan.json": _json(plan_data(plan))}
-    modules: dict[str, Module] = {}
-    for part in plan.parts.values():
-        if part.module.functions:
-            modules.setdefault(part.module.component, part.module)
-    for number, module in enumerate(modules.values()):
+    for number, (component, module) in enumerate(module_texts(plan).items()):
         # Component names are the user's words, so files are numbered; the header inside says which it is.
-        files[f"modules/m{number:04}.py"] = module.text.encode()
-        files[f"modules/m{number:04}.json"] = _json(_constants(module))
+        files[f"modules/m{number:04}.py"] = module.encode()
+        files[f"modules/m{number:04}.json"] = _json(_constants(component, plan.parts[component].module))
     manifest = {
         "format": FORMAT,
         "compiler": version("smile-mpl"),
@@ -52,9 +49,9 @@ def bundle_files(graph: TransformGraph, plan: ProgramPlan, name: str, text: str)
     return {"manifest.json": _json(manifest), **files}
 
 
-def _constants(module: Module) -> dict[str, object]:
+def _constants(component: str, module: Module) -> dict[str, object]:
     return {
-        "component": module.component,
+        "component": component,
         "values": list(module.constants.values),
         "functions": [
             [name, [str(argument) for argument in arguments], str(result)]

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from compiler.algebra import show_algebra
 from compiler.graph import build_graph, show, validate
+from compiler.modules import module_texts
 from compiler.passes import optimise
 from compiler.pictures import Box, Format, Picture, draw, graph_picture
 from compiler.plan.build import ProgramPlan, build_plan
@@ -36,8 +37,7 @@ def explain_stage(checked: Checked, stage: Stage, format: Literal["text"] | Form
     plan = build_plan(optimise(written))
     if stage == "plan":
         return show_plan(plan) if format == "text" else draw(plan_picture(plan), format)
-    modules = {part.module.component: part.module for part in plan.parts.values() if part.module.functions}
-    return "\n\n".join(module.text for module in modules.values())
+    return "\n\n".join(module_texts(plan).values())
 
 
 def plan_picture(plan: ProgramPlan) -> Picture:

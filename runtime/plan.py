@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from runtime.loops.code import Code
     from runtime.operators.operator import EventOperator, Operator
 
 
@@ -102,6 +103,10 @@ class OperatorSpec(ABC):
     @abstractmethod
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:
         """A fresh operator with empty state."""
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code | None:
+        """The operator's generated loop, if it has one: what `build` loads."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

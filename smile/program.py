@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler.graph import TransformGraph, build_graph, validate
+from compiler.modules import module_texts
 from compiler.passes import optimise
 from compiler.plan.build import ProgramPlan, ViewPlan, build_plan
 from compiler.unsupported import refuse_unsupported
@@ -55,8 +56,8 @@ class Program:
 
     @property
     def modules(self) -> dict[str, str]:
-        """The generated code, by component; components without functions have none."""
-        return {name: part.module.text for name, part in self.plan.parts.items() if part.module.functions}
+        """The generated code, by component; those that pass rows on as they are have none."""
+        return module_texts(self.plan)
 
     def relation(self, name: str) -> ViewPlan:
         """The view, stream or table of this name."""

@@ -116,7 +116,7 @@ def packages_not_shipped(files: Files) -> list[str]:
 
 
 def dead_templates(files: Files) -> list[str]:
-    """Templates that neither the compiler nor another template names."""
+    """Templates that neither the compiler, nor the operators, nor another template names."""
     templates = [path for path in files if path.startswith("codegen_templates/") and path.endswith(".j2")]
     return [
         template
@@ -124,7 +124,7 @@ def dead_templates(files: Files) -> list[str]:
         if not any(
             PurePosixPath(template).name in text
             for path, text in files.items()
-            if path != template and (path.startswith("compiler/") or path in templates)
+            if path != template and (path.startswith(("compiler/", "runtime/")) or path in templates)
         )
     ]
 

@@ -16,12 +16,13 @@ from typing import Any
 
 from compiler.bulk.expressions import Constants
 from compiler.bulk.relations import RelationWriter
-from compiler.codegen.module import comment_text, environment
-from compiler.codegen.safety import UnsafeCode
+from compiler.codegen.comments import comment_text
 from compiler.graph.build import graph_of
 from compiler.graph.transform import TransformGraph, operator_word
 from mpl.typed import Schema, TypedProgram
 from mpl.types import Value
+from runtime.loops.code import environment
+from runtime.loops.safety import UnsafeCode
 
 Bulk = Callable[..., Any]
 

@@ -1,6 +1,7 @@
 """Scalar code: the statements that compute a typed expression from local variables.
 
-One writer per generated function. Columns arrive as arguments `c0`, `c1`, ...; every step is a local `v1`, `v2`, ...
+One writer per expression. Columns are local variables `c0`, `c1`, ...; every step is another, `v1`, `v2`, ..., after a
+prefix that sets expressions of the same loop apart.
 Null is None and is only tested for where the checker says that it can occur; 64-bit overflow is only tested for where
 ranges do not rule it out. What is not written out here is called through the library, so its meaning is that of
 `mpl/functions/`. `mpl/evaluate.py` is what the result is compared with.
@@ -61,10 +62,11 @@ class Constants:
 
 
 class ScalarWriter:
-    """Writes one function body. `columns` maps a position of the input to the expression that reads it."""
+    """Writes one expression. `columns` maps a position of the input to the expression that reads it."""
 
-    def __init__(self, constants: Constants, columns: Mapping[int, str]) -> None:
+    def __init__(self, constants: Constants, columns: Mapping[int, str], prefix: str = "v") -> None:
         self.constants = constants
+        self._prefix = prefix
         self.columns = columns
         self.lines: list[str] = []
         self._depth = 0
@@ -75,7 +77,7 @@ class ScalarWriter:
 
     def _name(self) -> str:
         self._count += 1
-        return f"v{self._count}"
+        return f"{self._prefix}{self._count}"
 
     def value(self, expr: Expr) -> str:
         """Writes what `expr` needs and returns the name, or the constant, that then holds its value."""

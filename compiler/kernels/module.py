@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from compiler.codegen.module import environment
-from compiler.codegen.safety import check_module
 from compiler.kernels.model import Edge
 from compiler.kernels.star import Recognised
 from compiler.plan.layout import Layout
 from runtime.kernels.rows import HALF, HASH_HIGH, HASH_LOW
 from runtime.kernels.spec import Function, InputColumn, KernelSpec, Meta
+from runtime.loops.code import environment
+from runtime.loops.safety import check_module
 
 TEMPLATE = "keyed_star.py.j2"
 DIGEST_LENGTH = 24

@@ -1,10 +1,11 @@
-"""The generated functions of one component: written first, then loaded together."""
+"""The expressions of one component: written first, then loaded together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from typing import Any
 
 from compiler.codegen.module import NO_PYTHON, Function, Module
 from compiler.plan.layout import Layout
@@ -12,6 +13,7 @@ from mpl.failures import EvaluationError
 from mpl.functions.library import AVERAGE
 from mpl.typed import Expr, Schema
 from mpl.types import IntType, Type, Value
+from runtime.loops.scalar import Scalar
 from runtime.operators.errors import NoValue
 
 
@@ -26,7 +28,7 @@ class Side:
 
 
 class Functions:
-    """Writes functions over the columns of one or two inputs, the left's first."""
+    """Writes expressions over the columns of one or two inputs, the left's first."""
 
     def __init__(self, module: Module, sides: Sequence[Side], python: Mapping[tuple[str, str], Function]) -> None:
         self._module = module
@@ -55,32 +57,39 @@ class Functions:
         self._width += side.layout.relation.width
 
     def value(self, expr: Expr) -> str:
-        """The name of a function that computes `expr`."""
-        return self._module.add("value", expr, self._columns, self._width)
+        """The name of an expression that computes `expr`."""
+        return self._module.add("value", expr, self._columns)
 
     def condition(self, expr: Expr) -> str:
-        """The name of a function that says whether `expr` is true; null counts as false."""
-        return self._module.add("condition", expr, self._columns, self._width, is_condition=True)
+        """The name of an expression that says whether `expr` is true; null counts as false."""
+        return self._module.add("condition", expr, self._columns, is_condition=True)
 
-    def load(self) -> dict[str, Function]:
-        if not self._module.functions:
-            return {}
-        loaded = self._module.load(self._python)
-        return {
-            name: _naming_the_row(function, self._module.component, self._names) for name, function in loaded.items()
-        }
+    def load(self) -> dict[str, Scalar]:
+        def guard(loop: Function) -> Function:
+            return _naming_the_row(loop, self._module.component, self._names)
+
+        return self._module.load(self._python, guard)
 
 
-def _naming_the_row(function: Function, relation: str, names: Sequence[str]) -> Function:
+def _naming_the_row(loop: Function, relation: str, names: Sequence[str]) -> Function:
     """The runtime knows failures of operators, not of expressions: say which row has no value."""
 
-    @wraps(function)
-    def checked(*row: Value) -> Value:
+    @wraps(loop)
+    def checked(*arguments: Any) -> Any:
         try:
-            value: Value = function(*row)
+            return loop(*arguments)
         except EvaluationError as failure:
-            shown = ", ".join(f"{name}={part!r}" for name, part in zip(names, row, strict=True))
+            row = _row_of(failure, loop)
+            shown = ", ".join(f"{name}={row[number]!r}" for number, name in enumerate(names) if number in row)
             raise NoValue(relation, f"row ({shown}): {failure.message}", failure.code.value) from failure
-        return value
 
     return checked
+
+
+def _row_of(failure: EvaluationError, loop: Function) -> dict[int, Value]:
+    """The row at which a loop failed: its local variables c0, c1, ... at that moment. Free while all is well."""
+    place = failure.__traceback__
+    while place is not None and place.tb_frame.f_code is not loop.__code__:
+        place = place.tb_next
+    found = {} if place is None else place.tb_frame.f_locals
+    return {int(name[1:]): value for name, value in found.items() if name[:1] == "c" and name[1:].isdigit()}

@@ -1,41 +1,33 @@
 """What the aggregates of a group-by have in common; one file for each kind: totals, extremes, count_distinct,
 witness.
 
-`group_by.py` tells each of them which input rows join and leave which groups: `prepare` and `evaluate` do whatever can
-fail, `commit` then changes the state. Arguments and filters are functions of all columns of an input row; a null
-argument never counts.
+Sums, counts and extremes of rows that never leave stand in the generated loop (`Form`). The others have state of their
+own: the loop lists for them which rows join and leave which groups, `evaluate` does whatever can fail, and then
+`commit` changes the state. Arguments and filters are functions of all columns of an input row; null never counts.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from runtime.operators.row_operator import Row
 from runtime.plan import Column
 from runtime.values import Key, Value
 
 Function = Callable[..., Value]
-Prepared = list[tuple[Key, Any, int, int]]  # group, `part` of the row (its argument), +1 or -1, tick
+Counted = list[tuple[Key, Any, int, int]]  # group, what the aggregate needs of the row, +1 or -1, tick
 Result = dict[Key, tuple[tuple[Value, ...], int]]  # new values of a group, and the largest tick that changed them
+FormName = Literal["sum", "signed", "average", "count", "min", "max"]
 
 
-@dataclass(slots=True)
-class Flow:
-    """Input rows that join (+1) or leave (-1) groups, as parallel lists."""
+@dataclass(frozen=True)
+class Form:
+    """An aggregate without state of its own: which one, and its values for no rows."""
 
-    groups: list[Key] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
-    ticks: list[int] = field(default_factory=list)
-
-    def add(self, group: Key, row: Row, sign: int, tick: int) -> None:
-        self.groups.append(group)
-        self.rows.append(row)
-        self.signs.append(sign)
-        self.ticks.append(tick)
+    name: FormName
+    identity: tuple[Value, ...]
 
 
 class Aggregate(ABC):
@@ -43,31 +35,14 @@ class Aggregate(ABC):
 
     identity: tuple[Value, ...]
 
-    def __init__(self, relation: str, argument: Function | None, where: Function | None) -> None:
+    def __init__(self, relation: str) -> None:
         self._relation = relation
-        self._argument = argument
-        self._where = where
-
-    def prepare(self, flow: Flow) -> Prepared:
-        """What of the flow counts here. Nothing has changed if this raises."""
-        argument, where = self._argument, self._where
-        counted: Prepared = []
-        for group, row, sign, tick in zip(flow.groups, flow.rows, flow.signs, flow.ticks, strict=True):
-            if where is None or where(*row):
-                value = 1 if argument is None else argument(*row)
-                if value is not None:
-                    counted.append((group, self.part(row, value), sign, tick))
-        return counted
-
-    def part(self, row: Row, value: Value) -> Any:
-        """What the aggregate needs of a row that counts: its argument."""
-        return value
 
     @abstractmethod
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         """The new values of the groups, where that needs no state beside them; raises before anything changes."""
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         """Change the state beside the output columns, if there is any, and complete the result."""
         return result
 
@@ -82,6 +57,9 @@ class Aggregate(ABC):
 class AggregateSpec(ABC):
     """Parameters of an aggregate: a frozen dataclass."""
 
+    argument: Function | None
+    where: Function | None
+
     @property
     def width(self) -> int:
         """Number of output columns."""
@@ -91,6 +69,15 @@ class AggregateSpec(ABC):
     def is_extreme(self) -> bool:
         """Is the value that of one witness?"""
         return False
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """Input columns that the aggregate needs of a row besides its argument: then it gets (these, argument)."""
+        return ()
+
+    @abstractmethod
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        """How it stands in the loop; None if it has state of its own, and `build` makes it."""
 
     @abstractmethod
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.operators.aggregate import Aggregate, AggregateSpec, Flow, Function, Prepared, Result, group_lists
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.totals import CountSpec
 from runtime.plan import Column
 from runtime.values import Key, Value
@@ -22,8 +22,19 @@ class OfDistinctSpec(AggregateSpec):
     total: AggregateSpec
 
     @property
+    def argument(self) -> Function | None:  # type: ignore[override]
+        return self.total.argument
+
+    @property
+    def where(self) -> Function | None:  # type: ignore[override]
+        return self.total.where
+
+    @property
     def width(self) -> int:
         return self.total.width
+
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None
 
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         total = self.total.build(relation, columns, rows_may_leave=rows_may_leave)
@@ -36,6 +47,9 @@ class CountDistinctSpec(AggregateSpec):
 
     argument: Function
     where: Function | None = None
+
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None
 
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         total = OfDistinctSpec(CountSpec(self.argument, self.where))
@@ -51,12 +65,9 @@ class OfDistinct(Aggregate):
         self._rows_may_leave = rows_may_leave
         self._support: dict[Key, dict[Value, int]] = {}
         self._pending: dict[tuple[Key, Value], int] = {}
-        self._news: Prepared = []
+        self._news: Counted = []
 
-    def prepare(self, flow: Flow) -> Prepared:
-        return self._total.prepare(flow)
-
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         self._pending, self._news = {}, []
         for group, value, sign, tick in counted:
             if sign < 0 and not self._rows_may_leave:
@@ -71,7 +82,7 @@ class OfDistinct(Aggregate):
                 self._news.append((group, value, sign, tick))
         return self._total.evaluate(self._news, before)
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         for (group, value), support in self._pending.items():
             values = self._support.setdefault(group, {})
             if support:

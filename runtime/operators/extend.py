@@ -3,23 +3,50 @@
 Domain: that of each function's result, which the checker derives from its arguments; knowledge, gap and curiosity: as
 the input's. A row is final when the arguments are. Quench: none of its own.
 
-Functions are called with all columns of the input row. An invisible row may lack values that were never known, so
-only final columns are computed for it: somebody downstream may find its group by them.
+Functions are of all columns of the input row. An invisible row may lack values that were never known, so only final
+columns are computed for it: somebody downstream may find its group by them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
+from runtime.loops.scalar import Inline, Scalar, inlined
 from runtime.operators.errors import INT_MAX, INT_MIN, Overflow
 from runtime.operators.operator import EventOperator, Operator
-from runtime.operators.row_operator import Row, RowOperator
+from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import ColumnKind, OperatorSpec, PlanError, Relation
 from runtime.values import Value
 
 Function = Callable[..., Value]
+
+
+@dataclass(frozen=True)
+class _Added:
+    """`always`: computed for invisible rows too."""
+
+    number: int
+    value: Inline
+    always: bool
+
+
+@dataclass(frozen=True)
+class _Loop:
+    is_event: bool
+    may_fail: bool
+    added: tuple[_Added, ...]
+    read: tuple[int, ...]
+    """Columns that the functions need."""
+    columns: tuple[int, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    made: str
+    """The names of the further columns, and where they come from if they were computed before."""
+    sources: str
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,54 +55,82 @@ class ExtendSpec(OperatorSpec):
 
     functions: tuple[Function, ...]
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        columns = tuple(range(inputs[0].width))
+        texts, tables = inlined(self.functions, inputs[0].width)
+        if not any(isinstance(function, Scalar) for function in self.functions):
+            tables = replace(tables, python=tuple(_checked(output, function) for function in self.functions))
+        kinds = [column.kind for column in output.columns[inputs[0].width :]]
+        added = tuple(
+            _Added(number, text, output.is_event or kind is ColumnKind.FINAL)
+            for number, (text, kind) in enumerate(zip(texts, kinds, strict=True))
+            if text is not None
+        )
+        made = tuple(f"x{one.number}" for one in added)
+        loop = _Loop(
+            output.is_event,
+            any(one.value.may_fail for one in added),
+            added,
+            tuple(sorted({number for one in added for number in one.value.columns})),
+            columns,
+            names_of(columns[: output.key_width]),
+            (*names_of(columns[output.key_width :]), *made),
+            ", ".join(made),
+            ", ".join(f"more[{one.number}]" for one in added),
+            Table.of(output),
+        )
+        return Code("extend.py.j2", loop, tables)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:
         if inputs[0].width + len(self.functions) != output.width or inputs[0].key_width != output.key_width:
             raise PlanError(f"{output.name}: is not {inputs[0].name} and {len(self.functions)} columns more")
-        return EventExtend(self, inputs, output) if output.is_event else Extend(self, inputs, output)
+        code = self.code(inputs, output)
+        count = len(self.functions)
+        return EventExtend(code, count, inputs, output) if output.is_event else Extend(code, count, inputs, output)
 
 
 class EventExtend(EventOperator):
     """Events with further columns."""
 
-    def __init__(self, spec: ExtendSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, code: Code, count: int, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._functions = spec.functions
+        self._compute = code.load()["compute"]
+        self._count = count
 
     def map(self, edge: int, batch: Batch) -> Batch:
-        rows = batch.rows()
-        made = tuple([_checked(self.relation, function(*row)) for row in rows] for function in self._functions)
+        made: tuple[list[Value], ...] = tuple([] for _ in range(self._count))
+        self._compute(batch.columns, batch.visible, *(column.append for column in made))
         return Batch((*batch.columns, *made), batch.max_ticks, batch.visible, batch.lineages)
 
 
 class Extend(RowOperator):
     """State rows with further columns."""
 
-    def __init__(self, spec: ExtendSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, code: Code, count: int, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        added = output.columns[inputs[0].width :]
-        self._functions = [
-            (function, column.kind is ColumnKind.FINAL) for function, column in zip(spec.functions, added, strict=True)
-        ]
+        functions = code.load()
+        self._apply = functions["apply"]
+        self._compute = functions.get("compute")
+        self._count = count
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        width = self.relation.key_width
-        results = [
-            (row, (*row[width:], *self._added(row, visible)), visible, tick)
-            for row, visible, tick in zip(batch.rows(), batch.visible, batch.max_ticks, strict=True)
-        ]
         touched: list[int] = []
-        for row, values, visible, tick in results:
-            self.put(row[:width], values, visible, tick, touched)
+        if self._compute is None:
+            self._apply(batch.columns, batch.visible, batch.max_ticks, self.table(), touched.append)
+            return touched
+        made: tuple[list[Value], ...] = tuple([] for _ in range(self._count))
+        self._compute(batch.columns, batch.visible, *(column.append for column in made))
+        self._apply(batch.columns, batch.visible, batch.max_ticks, made, self.table(), touched.append)
         return touched
 
-    def _added(self, row: Row, visible: bool) -> list[Value]:
-        return [
-            _checked(self.relation, function(*row)) if visible or is_final else None
-            for function, is_final in self._functions
-        ]
 
+def _checked(relation: Relation, function: Function) -> Function:
+    """What the compiler writes checks itself; a function written by hand may leave the 64 bits."""
 
-def _checked(relation: Relation, value: Value) -> Value:
-    if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
-        raise Overflow(relation.name, f"a computed column has the value {value}")
-    return value
+    def checked(*row: Value) -> Value:
+        value = function(*row)
+        if isinstance(value, int) and not INT_MIN <= value <= INT_MAX:
+            raise Overflow(relation.name, f"a computed column has the value {value}")
+        return value
+
+    return checked

@@ -11,9 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.operators.aggregate import Aggregate, AggregateSpec, Function, Prepared, Result
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result
 from runtime.plan import Column
-from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
 
 
@@ -28,8 +27,11 @@ class MinSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if rows_may_leave else Form("min", (None,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=False)
+        return ExtremeOfBag(relation, largest=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,11 @@ class MaxSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if rows_may_leave else Form("max", (None,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return (ExtremeOfBag if rows_may_leave else Extreme)(relation, self.argument, self.where, largest=True)
+        return ExtremeOfBag(relation, largest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,11 @@ class AnySpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if rows_may_leave else Form("max", (False,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        made = ExtremeOfBag if rows_may_leave else Extreme
-        return made(relation, self.argument, self.where, largest=True, of_nothing=False)
+        return ExtremeOfBag(relation, largest=True, of_nothing=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,55 +81,27 @@ class AllSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if rows_may_leave else Form("min", (True,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        made = ExtremeOfBag if rows_may_leave else Extreme
-        return made(relation, self.argument, self.where, largest=False, of_nothing=True)
-
-
-class Extreme(Aggregate):
-    """Min or max of rows that never leave and whose argument only moves that way: one comparison, no state."""
-
-    def __init__(
-        self, relation: str, argument: Function, where: Function | None, *, largest: bool, of_nothing: Value = None
-    ) -> None:
-        super().__init__(relation, argument, where)
-        self._largest = largest
-        self.identity = (of_nothing,)
-
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
-        best: dict[Key, Value] = {}
-        ticks: dict[Key, int] = {}
-        largest = self._largest
-        for group, value, sign, tick in counted:
-            if sign < 0:
-                continue  # its successor, in the same batch, is at least as extreme
-            if group not in best:
-                (best[group],) = before(group)
-            old = best[group]
-            if old is None or (value > old if largest else value < old):
-                best[group] = value
-                ticks[group] = tick
-            elif value == old and group in ticks:
-                ticks[group] = min(tick, ticks[group])
-        return {group: ((value,), ticks.get(group, NO_TICK)) for group, value in best.items()}
+        return ExtremeOfBag(relation, largest=False, of_nothing=True)
 
 
 class ExtremeOfBag(Aggregate):
     """Min or max of rows that may leave: all values of the group, with the number of rows that have each."""
 
-    def __init__(
-        self, relation: str, argument: Function, where: Function | None, *, largest: bool, of_nothing: Value = None
-    ) -> None:
-        super().__init__(relation, argument, where)
+    def __init__(self, relation: str, *, largest: bool, of_nothing: Value = None) -> None:
+        super().__init__(relation)
         self.identity = (of_nothing,)
         self._last = -1 if largest else 0
         self._counts: dict[Key, dict[Value, int]] = {}
         self._sorted: dict[Key, list[Value]] = {}
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         return {}
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         for group, value, sign, tick in counted:
             counts = self._counts.setdefault(group, {})
             order = self._sorted.setdefault(group, [])

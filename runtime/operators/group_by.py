@@ -20,12 +20,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.operators.aggregate import AggregateSpec, Flow, Result
+from runtime.loops.code import Code
+from runtime.loops.scalar import Inline, inlined
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Result
+from runtime.operators.errors import INT_MAX, INT_MIN, Overflow
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import Row, RowOperator, are_final, old_rows, picker
+from runtime.operators.row_operator import RowOperator, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
+
+VALUES = 3
+"""Where the values of a group are in its part of a batch: see the template."""
+
+
+@dataclass(frozen=True)
+class _AggregateText:
+    """One aggregate in the loop. `first`: the number of its first column after the key. `witness`: where the tick of an
+    extreme is. `number`, `order`, `targets`: of one with state of its own, its lists and where its values go."""
+
+    form: str
+    first: int
+    argument: Inline | None
+    where: Inline | None
+    starts_null: bool
+    witness: int
+    number: int
+    order: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`totals` are the places that must not overflow; `remembers`: the input's rows are kept, and replaced."""
+
+    by: tuple[str, ...]
+    read: tuple[int, ...]
+    aggregates: tuple[_AggregateText, ...]
+    others: tuple[int, ...]
+    totals: tuple[int, ...]
+    witnesses: int
+    values: tuple[str, ...]
+    remembers: bool
+    rows_may_leave: bool
+    one_row: bool
+    is_lone_extreme: bool
+    table: Table
+    low: int = INT_MIN
+    high: int = INT_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +77,75 @@ class GroupBySpec(OperatorSpec):
     by: tuple[int, ...]
     aggregates: tuple[AggregateSpec, ...]
     one_row: bool = False
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        wanted = [part for one in self.aggregates for part in (one.argument, one.where)]
+        texts, tables = inlined(wanted, inputs[0].width)
+        forms = self.forms(inputs, output)
+        aggregates: list[_AggregateText] = []
+        witness = VALUES + output.width - output.key_width
+        others = first = 0
+        for number, (spec, form) in enumerate(zip(self.aggregates, forms, strict=True)):
+            is_extreme = form is not None and form.name in ("min", "max")
+            places = range(VALUES + first, VALUES + first + spec.width)
+            aggregates.append(
+                _AggregateText(
+                    "other" if form is None else form.name,
+                    first,
+                    texts[2 * number],
+                    texts[2 * number + 1],
+                    is_extreme and form is not None and form.identity == (None,),
+                    witness,
+                    others,
+                    names_of(spec.needs),
+                    tuple(f"part[{place}]" for place in places),
+                )
+            )
+            first += spec.width
+            witness += is_extreme
+            others += form is None
+        read = {*self.by, *(n for one in self.aggregates for n in one.needs)}
+        read.update(number for text in texts if text is not None for number in text.columns)
+        count = output.width - output.key_width
+        loop = _Loop(
+            names_of(self.by),
+            tuple(sorted(read)),
+            tuple(aggregates),
+            tuple(range(others)),
+            tuple(
+                VALUES + one.first + offset
+                for one, spec in zip(aggregates, self.aggregates, strict=True)
+                if one.form in ("sum", "signed", "average", "count")
+                for offset in range(spec.width)
+            ),
+            witness - VALUES - count,
+            tuple(f"part[{VALUES + number}]" for number in range(count)),
+            not inputs[0].is_event,
+            self.rows_may_leave(inputs, output),
+            self.one_row,
+            len(self.aggregates) == 1 and self.aggregates[0].is_extreme,
+            Table.of(output),
+        )
+        return Code("group_by.py.j2", loop, tables)
+
+    def rows_may_leave(self, inputs: tuple[Relation, ...], output: Relation) -> bool:
+        return output.versioned and not inputs[0].is_event
+
+    def forms(self, inputs: tuple[Relation, ...], output: Relation) -> list[Form | None]:
+        may_leave = self.rows_may_leave(inputs, output)
+        return [
+            spec.form(output.columns[start:end], rows_may_leave=may_leave)
+            for spec, (start, end) in zip(self.aggregates, self.spans(output), strict=True)
+        ]
+
+    def spans(self, output: Relation) -> list[tuple[int, int]]:
+        """The output columns of each aggregate: first, and one after the last."""
+        found: list[tuple[int, int]] = []
+        first = output.key_width
+        for aggregate in self.aggregates:
+            found.append((first, first + aggregate.width))
+            first += aggregate.width
+        return found
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         width = len(self.by) + sum(aggregate.width for aggregate in self.aggregates)
@@ -50,124 +161,88 @@ class GroupBy(RowOperator):
 
     def __init__(self, spec: GroupBySpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._group = picker(spec.by)
-        self._one_row = spec.one_row
-        self._rows_may_leave = output.versioned and not inputs[0].is_event
+        self._rows_may_leave = spec.rows_may_leave(inputs, output)
         self._wanders = not are_final(inputs[0], spec.by)
-        self._is_lone_extreme = len(spec.aggregates) == 1 and spec.aggregates[0].is_extreme
         self.members: dict[Key, int] = {}
-        self._spans: list[tuple[int, int]] = []
-        first = output.key_width
-        for aggregate in spec.aggregates:
-            self._spans.append((first, first + aggregate.width))
-            first += aggregate.width
-        self._aggregates = [
-            aggregate.build(output.name, output.columns[start:end], rows_may_leave=self._rows_may_leave)
-            for aggregate, (start, end) in zip(spec.aggregates, self._spans, strict=True)
-        ]
+        self._others: list[tuple[Aggregate, tuple[int, int]]] = []
+        self._nothing: tuple[Value, ...] = ()
+        for one, form, span in zip(spec.aggregates, spec.forms(inputs, output), spec.spans(output), strict=True):
+            identity = () if form is None else form.identity
+            if form is None:
+                columns = output.columns[span[0] : span[1]]
+                made = one.build(output.name, columns, rows_may_leave=self._rows_may_leave)
+                self._others.append((made, span))
+                identity = made.identity
+            self._nothing += identity
+        functions = spec.code(inputs, output).load(too_large=self._too_large)
+        self._gather, self._settle = functions["gather"], functions["settle"]
         if spec.one_row:
-            self.put((), self._identity(), True, 0, [])
+            self.put((), self._nothing, True, 0, [])
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        flow, reached = self._flow(batch, old_rows(self.inputs[edge], slots))
-        prepared = [aggregate.prepare(flow) for aggregate in self._aggregates]
-        results = [
-            aggregate.evaluate(counted, lambda group, span=span: self._before(group, span))  # type: ignore[misc]
-            for aggregate, counted, span in zip(self._aggregates, prepared, self._spans, strict=True)
+        copy = self.inputs[edge]
+        replaced = () if copy is None else (slots, copy.visible, copy.columns)
+        parts, counted = self._gathered(batch, self.table(), replaced)
+        results: list[Result] = [
+            aggregate.evaluate(one, lambda group, span=span: self._before(group, span))  # type: ignore[misc]
+            for (aggregate, span), one in zip(self._others, counted, strict=True)
         ]
-        for aggregate, counted, result in zip(self._aggregates, prepared, results, strict=True):
-            aggregate.commit(counted, result)
-        joined = self._count_members(flow)
+        for (aggregate, _), one, result in zip(self._others, counted, results, strict=True):
+            aggregate.commit(one, result)
         touched: list[int] = []
-        for group, tick in reached.items():
-            self._put_group(group, tick, joined, results, touched)
+        members = (self.members, self.members.get, self.members.pop) if self._rows_may_leave else ()
+        self._settle(parts, self.table(), touched.append, *members, *(result.get for result in results))
         if self._wanders:
             self.wander(batch, self.rows.slots(), touched)
         return touched
 
-    def _flow(self, batch: Batch, old: list[Row | None]) -> tuple[Flow, dict[Key, int]]:
-        """The rows that leave and join, and the groups reached with the largest tick that reached them."""
-        flow = Flow()
-        reached: dict[Key, int] = {}
-        for i, row in enumerate(batch.rows()):
-            tick = batch.max_ticks[i]
-            before = old[i] if old else None
-            if before is not None:
-                group = self._group(before)
-                flow.add(group, before, -1, tick)
-                reached[group] = max(tick, reached.get(group, tick))
-            group = self._group(row)
-            if batch.visible[i]:
-                flow.add(group, row, 1, tick)
-            reached[group] = max(tick, reached.get(group, tick))  # T1: also by what vanished before we saw it
-        return flow, reached
+    def _gathered(
+        self, batch: Batch, table: tuple[object, ...], replaced: tuple[object, ...]
+    ) -> tuple[dict[Key, list[int]], list[Counted]]:
+        """Each group's part of the batch, and what aggregates with state of their own have to look at."""
+        parts: dict[Key, list[int]] = {}
+        counted: list[Counted] = [[] for _ in self._others]
+        adders = (one.append for one in counted)
+        ticks = batch.max_ticks
+        self._gather(batch.columns, batch.visible, ticks, parts, parts.get, table, self._nothing, *replaced, *adders)
+        return parts, counted
 
-    def _count_members(self, flow: Flow) -> set[Key]:
-        """Groups that a row joined. Members are counted only where they may leave."""
-        if not self._rows_may_leave:
-            return {group for group, sign in zip(flow.groups, flow.signs, strict=True) if sign > 0}
-        members = self.members
-        for group, sign in zip(flow.groups, flow.signs, strict=True):
-            members[group] = members.get(group, 0) + sign
-        for group in flow.groups:
-            if not members.get(group, 1):
-                del members[group]
-        return set()
-
-    def _put_group(
-        self, group: Key, reached_tick: int, joined: set[Key], results: list[Result], touched: list[int]
-    ) -> None:
-        slot = self.rows.slot_of(group)
-        was_visible = slot >= 0 and self.rows.visible[slot]
-        visible = group in self.members if self._rows_may_leave else was_visible or group in joined
-        values: list[Value] = []
-        tick = NO_TICK
-        for result, aggregate, span in zip(results, self._aggregates, self._spans, strict=True):
-            if group in result:
-                values += result[group][0]
-                tick = max(tick, result[group][1])
-            else:
-                values += self._before(group, span) if was_visible else aggregate.identity
-        if self.relation.versioned or not was_visible:
-            # A contribution also proves that the group exists; without one, whoever reached it does.
-            tick = reached_tick if self.relation.versioned or tick == NO_TICK else tick
-        elif not self._is_lone_extreme:
-            tick = max(tick, self.rows.max_tick[slot])
-        elif tick == NO_TICK:
-            tick = self.rows.max_tick[slot]
-        self.put(group, values, visible or self._one_row, tick, touched)
+    def _too_large(self, group: Key, part: list[Value]) -> None:
+        values = part[VALUES : VALUES + len(self._nothing)]
+        raise Overflow(self.relation.name, f"group {group} would have the total {values}")
 
     def _before(self, group: Key, span: tuple[int, int]) -> Sequence[Value]:
         slot = self.rows.slot_of(group)
         if slot < 0 or not self.rows.visible[slot]:
-            return self._aggregates[self._spans.index(span)].identity
+            width = self.relation.key_width
+            return self._nothing[span[0] - width : span[1] - width]
         return [column[slot] for column in self.rows.columns[span[0] : span[1]]]
-
-    def _identity(self) -> list[Value]:
-        return [value for aggregate in self._aggregates for value in aggregate.identity]
 
     def export_extra(self) -> dict[str, object]:
         """Only what events left behind: the rest is counted again from the copy of the input."""
         if self.inputs[0] is not None:
             return {}
-        return {"aggregates": [aggregate.export() for aggregate in self._aggregates]}
+        return {"aggregates": [aggregate.export() for aggregate, _ in self._others]}
 
     def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
         if copy is None:
             saved = data.get("aggregates")
-            if not isinstance(saved, list) or len(saved) != len(self._aggregates):
-                raise ValueError("group-by state has a part for each aggregate")
-            for aggregate, part in zip(self._aggregates, saved, strict=True):
+            if not isinstance(saved, list) or len(saved) != len(self._others):
+                raise ValueError("group-by state has a part for each aggregate with state of its own")
+            for (aggregate, _), part in zip(self._others, saved, strict=True):
                 aggregate.restore(part)
             return
         if self._wanders:
             self.recall_wanderers(0)
-        flow = Flow()
-        for slot in copy.visible_slots():
-            row = copy.row_at(slot)
-            flow.add(self._group(row), row, 1, copy.max_tick[slot])
-        for aggregate in self._aggregates:
-            counted = aggregate.prepare(flow)
-            aggregate.commit(counted, aggregate.evaluate(counted, lambda _: aggregate.identity))  # noqa: B023
-        self._count_members(flow)
+        batch = copy.select(copy.visible_slots())
+        count = len(batch)
+        nobody: dict[Key, int] = {}
+        nowhere = (nobody.get, None, self.rows.columns, (), (), NO_TICK)  # all groups begin with nothing
+        parts, counted = self._gathered(batch, nowhere, (range(count), [False] * count, copy.columns))
+        for (aggregate, span), one in zip(self._others, counted, strict=True):
+            width = self.relation.key_width
+            nothing = self._nothing[span[0] - width : span[1] - width]
+            aggregate.commit(one, aggregate.evaluate(one, lambda _, nothing=nothing: nothing))  # type: ignore[misc]
+        if self._rows_may_leave:
+            self.members = {group: part[1] for group, part in parts.items() if part[1]}

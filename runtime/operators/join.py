@@ -18,14 +18,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.operators.matching import MatchIndex, Move
+from runtime.loops.code import Code
+from runtime.loops.scalar import Inline, inlined
+from runtime.operators.matching import MatchIndex, Matching, Move
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, picker
+from runtime.operators.row_operator import Row, Table, are_final, picker
 from runtime.plan import OperatorSpec, PlanError, Relation
-from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
 
-Results = dict[Key, tuple[Sequence[Value], bool, int]]
+Results = dict[Key, tuple[Value, ...]]  # visible, tick, and then the values
+
+
+@dataclass(frozen=True)
+class _RowText:
+    """How the key and the values of an output row are read."""
+
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`cells`: how each column of the left row followed by the right row is read; `pair`, `default`, `alone`: the row
+    of a pair, of a left row with the default, of an anchor that has met nobody."""
+
+    anchor: int | None
+    has_anchors: bool
+    has_default: bool
+    condition: Inline | None
+    cells: tuple[str, ...]
+    left_read: tuple[int, ...]
+    right_read: tuple[int, ...]
+    pair: _RowText
+    default: _RowText
+    alone: _RowText
+    results: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +67,41 @@ class JoinSpec(OperatorSpec):
     condition: Callable[..., bool] | None = None
     default: Row | None = None
 
+    def anchor(self, inputs: tuple[Relation, ...], output: Relation) -> int | None:
+        """The side whose rows have one output row each, if there is one."""
+        sides = {c >= inputs[0].width for c in self.columns[: output.key_width]}
+        return None if len(sides) > 1 else int(True in sides)
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        width = inputs[0].width
+        (condition,), tables = inlined([self.condition], width + inputs[1].width)
+        anchor = self.anchor(inputs, output)
+        left, right = [f"l{n}[a]" for n in range(width)], [f"r{n}[b]" for n in range(inputs[1].width)]
+        cells = (*left, *right)
+        default = (*left, *(f"default[{n}]" for n in range(inputs[1].width)))
+        alone = (*["None"] * width, *right) if anchor == 1 else (*left, *["None"] * inputs[1].width)
+        read = {*self.columns, *(condition.columns if condition is not None else ())}
+
+        def row(texts: Sequence[str]) -> _RowText:
+            chosen = tuple(texts[number] for number in self.columns)
+            return _RowText(chosen[: output.key_width], chosen[output.key_width :])
+
+        loop = _Loop(
+            anchor,
+            anchor is not None or self.default is not None,
+            self.default is not None,
+            condition,
+            cells,
+            tuple(sorted(n for n in read if n < width)),
+            tuple(sorted(n - width for n in read if n >= width)),
+            row(cells),
+            row(default),
+            row(alone),
+            tuple(f"x{n}" for n in range(output.key_width, output.width)),
+            Table.of(output),
+        )
+        return Code("join.py.j2", loop, tables)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if len(self.columns) != output.width:
             raise PlanError(f"{output.name}: {len(self.columns)} columns chosen for a relation of {output.width}")
@@ -47,138 +110,89 @@ class JoinSpec(OperatorSpec):
         return Join(self, inputs, output)
 
 
-class Join(RowOperator):
+class Join(Matching):
     def __init__(self, spec: JoinSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         on = ([left for left, _ in spec.on], [right for _, right in spec.on])
-        self._condition = spec.condition
         self._default = spec.default
         self._key = picker(spec.columns[: output.key_width])
         self._values = picker(spec.columns[output.key_width :])
         self._index = (MatchIndex(on[0]), MatchIndex(on[1]))
         self._wanders = [not are_final(relation, columns) for relation, columns in zip(inputs, on, strict=True)]
-        sides = {c >= inputs[0].width for c in spec.columns[: output.key_width]}
-        self._anchor: int | None = None if len(sides) > 1 else int(True in sides)
+        self._anchor = spec.anchor(inputs, output)
         self._has_anchors = self._anchor is not None or self._default is not None
         if self._default is not None and self._anchor == 1:
             raise PlanError(f"{output.name}: a left join needs a key column of the left side")
+        functions = spec.code(inputs, output).load()
+        self._pairs = [functions.get("pairs_0"), functions.get("pairs_1")]
+        self._join_anchored = functions.get("anchored")
+        self._store = functions["store"]
 
     def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         moves = self._index[edge].store(batch, slots)
+        old = self.store_first(edge, batch, slots)
         try:
-            results = self._results(edge, batch, slots, moves)
+            results = self._results(edge, batch, moves, old)
         except BaseException:  # a condition may fail on some row
             self._index[edge].undo(moves)
+            self.store_again(edge, slots, old)
             raise
         touched: list[int] = []
-        for key, (values, visible, tick) in results.items():
-            self.put(key, values, visible, tick, touched)
+        self._store(results, self.table(), touched.append)
         if self._wanders[edge]:
             # Pairs, and rows of the side that wanders, are reached themselves; only partners of others are missed.
             misses = self._has_anchors and edge != (self._anchor or 0)
             self.wander(batch, self.rows.slots() if misses else (), touched)
         return touched
 
-    def _results(self, edge: int, batch: Batch, slots: Sequence[int], moves: list[Move]) -> Results:
-        copies = [copy for copy in self.inputs if copy is not None]
-        sides = (
-            Overlay(copies[0], batch, slots) if edge == 0 else Overlay(copies[0]),
-            Overlay(copies[1], batch, slots) if edge == 1 else Overlay(copies[1]),
-        )
+    def _results(self, edge: int, batch: Batch, moves: list[Move], old: Batch) -> Results:
+        sides = self.sides()
         results: Results = {}
-        if self._anchor is None:
-            self._join_pairs(edge, moves, sides, results)
+        pairs = self._pairs[edge]
+        if pairs is not None:
+            if self._wanders[edge]:
+                self._part(edge, moves, old, results)
+            pairs(moves, self._index[1 - edge].by_key.get, sides, results)
         if self._has_anchors:
-            anchor = self._anchor or 0
-            for slot, tick in self._reached(anchor, edge, batch, moves).items():
-                self._join_anchored(anchor, slot, tick, sides, results)
+            self._anchored(self._reached(edge, batch, moves), sides, results)
         return results
 
-    def _reached(self, anchor: int, edge: int, batch: Batch, moves: list[Move]) -> dict[int, int]:
+    def _anchored(self, reached: dict[int, int], sides: list[object], results: Results) -> None:
+        """One row for each row of one side."""
+        anchor = self._anchor or 0
+        assert self._join_anchored is not None
+        key_of, partners = self._index[anchor].key, self._index[1 - anchor].by_key.get
+        self._join_anchored(reached, key_of, partners, self.rows.index.get, self._default, sides, results)
+
+    def _reached(self, edge: int, batch: Batch, moves: list[Move]) -> dict[int, int]:
         """Rows of the anchor's side that the batch has to do with, and the largest tick that reached each."""
+        anchor = self._anchor or 0
+        if edge == anchor:
+            return {slot: tick for (slot, _, _), tick in zip(moves, batch.max_ticks, strict=True)}
         reached: dict[int, int] = {}
-        for (slot, before, key), tick in zip(moves, batch.max_ticks, strict=True):
-            if edge == anchor:
-                reached[slot] = tick
-                continue
-            for partner in self._index[anchor].slots(key):
-                reached[partner] = max(tick, reached.get(partner, tick))
-            if before != key:
-                for partner in self._index[anchor].slots(before):
-                    reached[partner] = max(tick, reached.get(partner, tick))
+        by_key = self._index[anchor].by_key
+        for (_, before, key), tick in zip(moves, batch.max_ticks, strict=True):
+            for match in (key,) if before == key else (key, before):
+                for partner in by_key.get(match, ()) if match is not None else ():
+                    if reached.get(partner, tick) <= tick:
+                        reached[partner] = tick
         return reached
 
-    # One row for each pair
-
-    def _join_pairs(self, edge: int, moves: list[Move], sides: tuple[Overlay, Overlay], results: Results) -> None:
-        other = 1 - edge
-        for slot, before, key in moves:
-            if before is not None and before != key:
-                self._part(edge, slot, before, sides, results)
-            for partner in self._index[other].slots(key):
-                pair = (slot, partner) if edge == 0 else (partner, slot)
-                row = sides[0].row(pair[0]) + sides[1].row(pair[1])
-                visible = self._matches(pair, row, sides)
-                tick = max(sides[0].max_tick(pair[0]), sides[1].max_tick(pair[1]))
-                results[self._key(row)] = (self._values(row), visible, tick)
-
-    def _part(self, edge: int, slot: int, before: Key, sides: tuple[Overlay, Overlay], results: Results) -> None:
-        """A row has wandered off: its old pairs vanish."""
-        copy = self.inputs[edge]
+    def _part(self, edge: int, moves: list[Move], old: Batch, results: Results) -> None:
+        """Rows that have wandered off: their old pairs vanish."""
+        copy, other = self.inputs[edge], self.inputs[1 - edge]
         assert copy is not None, "a join remembers both sides"
-        old = copy.row_at(slot)
-        for partner in self._index[1 - edge].slots(before):
-            other = sides[1 - edge].row(partner)
-            row = old + other if edge == 0 else other + old
-            tick = max(sides[edge].max_tick(slot), sides[1 - edge].max_tick(partner))
-            results[self._key(row)] = (self._values(row), False, tick)
-
-    def _matches(self, pair: tuple[int, int], row: Row, sides: tuple[Overlay, Overlay]) -> bool:
-        if not (sides[0].visible(pair[0]) and sides[1].visible(pair[1])):
-            return False  # and no condition: a vanished row may have nulls
-        return self._condition is None or self._condition(*row)
-
-    # One row for each row of one side
-
-    def _join_anchored(
-        self, anchor: int, slot: int, tick: int, sides: tuple[Overlay, Overlay], results: Results
-    ) -> None:
-        """The anchor with its visible partner, or with the default, or invisible if all its partners vanished."""
-        mine, others = sides[anchor], sides[1 - anchor]
-        row, is_seen, own_tick = mine.row(slot), mine.visible(slot), mine.max_tick(slot)
-        pair_row: Row | None = None
-        pair_tick = partners_tick = NO_TICK
-        is_matched = False
-        for partner in self._index[1 - anchor].slots(self._index[anchor].key(slot)):
-            partners_tick = max(partners_tick, others.max_tick(partner))
-            whole = row + others.row(partner) if anchor == 0 else others.row(partner) + row
-            pair = (slot, partner) if anchor == 0 else (partner, slot)
-            if not is_matched:
-                is_matched = self._matches(pair, whole, sides)
-                pair_row, pair_tick = whole, others.max_tick(partner)
-        visible = is_seen and is_matched
-        if self._default is not None and (self._anchor is None or not is_matched):
-            pair_row = row + self._default
-            visible = is_seen and not is_matched
-        if pair_row is None:  # an inner join that met nobody, at least not now
-            if self._anchor is None or self.rows.slot_of(self._key_of_alone(anchor, row)) < 0:
-                return
-            pair_row = self._alone(anchor, row)
-        if self.relation.versioned:
-            depends = max(tick, own_tick, partners_tick)
-        else:
-            depends = max(own_tick, pair_tick if is_matched else partners_tick)
-        results[self._key(pair_row)] = (self._values(pair_row), visible, depends)
-
-    def _alone(self, anchor: int, row: Row) -> Row:
-        nothing: Row = (None,) * self.input_relations[1 - anchor].width
-        return row + nothing if anchor == 0 else nothing + row
-
-    def _key_of_alone(self, anchor: int, row: Row) -> Key:
-        return self._key(self._alone(anchor, row))
+        assert other is not None, "a join remembers both sides"
+        for (slot, before, key), row in zip(moves, old.rows(), strict=True):
+            if before is None or before == key:
+                continue
+            for partner in self._index[1 - edge].slots(before):
+                whole = row + other.row_at(partner) if edge == 0 else other.row_at(partner) + row
+                tick = max(copy.max_tick[slot], other.max_tick[partner])
+                results[self._key(whole)] = (False, tick, *self._values(whole))
 
     def restore_extra(self, data: dict[str, object]) -> None:
         for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):

@@ -16,12 +16,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.operators.matching import MatchIndex
+from runtime.loops.code import Code
+from runtime.loops.scalar import Inline, inlined
+from runtime.operators.matching import MatchIndex, Matching, Move
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, old_rows
+from runtime.operators.row_operator import Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key
+
+Witnesses = list[int]  # visible rows, the tick of the one that depends on least, the largest tick of any row
+NOTHING: Witnesses = [0, NO_TICK, NO_TICK]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`cells`: how each column of the left row followed by the right row is read, for the condition."""
+
+    condition: Inline | None
+    cells: tuple[str, ...]
+    left_read: tuple[int, ...]
+    right_read: tuple[int, ...]
+    right_key: tuple[str, ...]
+    right_is_kept: bool
+    null_matches: bool
+    negated: bool
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +55,27 @@ class MatchSpec(OperatorSpec):
     negated: bool = False
     condition: Callable[..., bool] | None = None
     null_matches: bool = False
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        width = inputs[0].width
+        (condition,), tables = inlined([self.condition], width + inputs[1].width)
+        left = tuple(f"l{n}[a]" for n in range(width))
+        used = () if condition is None else condition.columns
+        right_on = tuple(right for _, right in self.on)
+        loop = _Loop(
+            condition,
+            (*left, *(f"r{n}[b]" for n in range(inputs[1].width))),
+            tuple(n for n in used if n < width),
+            tuple(dict.fromkeys(right_on)) if condition is None else tuple(n - width for n in used if n >= width),
+            names_of(right_on),
+            not inputs[1].is_event,
+            self.null_matches,
+            self.negated,
+            left[: output.key_width],
+            left[output.key_width :],
+            Table.of(output),
+        )
+        return Code("match.py.j2", loop, tables)
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if (inputs[0].key_width, inputs[0].width) != (output.key_width, output.width):
@@ -52,21 +95,9 @@ class MinusSpec(OperatorSpec):
         )
 
 
-@dataclass(slots=True)
-class Witnesses:
-    """What is known on the right about one match key."""
-
-    support: int = 0  # visible rows
-    first_tick: int = NO_TICK  # of the witness that depends on least
-    reached_tick: int = NO_TICK  # the largest of any row, visible or not
-
-
-NOTHING = Witnesses()
-
-
-class Match(RowOperator):
+class Match(Matching):
     def __init__(self, spec: MatchSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
-        self._condition = spec.condition
+        self._has_condition = spec.condition is not None
         super().__init__(inputs, output)
         on = ([left for left, _ in spec.on], [right for _, right in spec.on])
         self._negated = spec.negated
@@ -74,117 +105,92 @@ class Match(RowOperator):
         self._right = MatchIndex(on[1], null_matches=spec.null_matches)  # lists rows only with a condition
         self._witnesses: dict[Key, Witnesses] = {}  # used without one
         self._wanders = not are_final(inputs[1], on[1])
+        functions = spec.code(inputs, output).load()
+        self._witness, self._decide = functions["witness"], functions["decide"]
 
     def keeps_events(self, edge: int) -> bool:
-        return edge == 0 or self._condition is not None
+        return edge == 0 or self._has_condition
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        if self._condition is not None:
+        if self._has_condition:
             return self._apply_with_condition(edge, batch, slots)
         if edge == 0:
             self._left.store(batch, slots)
+            self.store_first(0, batch, slots)
             reached = dict(zip(slots, batch.max_ticks, strict=True))
         else:
             reached = self._reached_by_right(batch, slots)
-        copy = self.inputs[0]
-        assert copy is not None, "left rows are remembered"
-        left = Overlay(copy, batch, slots) if edge == 0 else Overlay(copy)
+            if self.inputs[1] is not None:
+                self.store_first(1, batch, slots)
+        return self._decided(edge, batch, reached, [self._found(self._left.key(slot)) for slot in reached])
+
+    def _decided(self, edge: int, batch: Batch, reached: dict[int, int], found: list[Witnesses]) -> list[int]:
+        left = self.inputs[0]
+        assert left is not None, "left rows are remembered"
         touched: list[int] = []
-        for slot, tick in reached.items():
-            self._decide(left, slot, tick, self._found(self._left.key(slot)), touched)
+        self._decide(reached, found, left.columns, left.visible, left.max_tick, self.table(), touched.append)
         if edge == 1 and self._wanders:
             self.wander(batch, self.rows.slots(), touched)
         return touched
-
-    def _decide(self, left: Overlay, slot: int, tick: int, witnesses: Witnesses, touched: list[int]) -> None:
-        row = left.row(slot)
-        is_matched = witnesses.support > 0
-        if self.relation.versioned:
-            tick = max(tick, left.max_tick(slot), witnesses.reached_tick)
-        else:
-            tick = max(left.max_tick(slot), witnesses.first_tick)
-        width = self.relation.key_width
-        self.put(row[:width], row[width:], left.visible(slot) and is_matched != self._negated, tick, touched)
 
     # Without a condition: match keys on the right
 
     def _reached_by_right(self, batch: Batch, slots: Sequence[int]) -> dict[int, int]:
         """Count the witnesses; the left rows that this may concern, with the largest tick that reached each."""
-        keys: dict[Key, int] = {}
-        old = old_rows(self.inputs[1], slots)
-        for i, row in enumerate(batch.rows()):
-            tick = batch.max_ticks[i]
-            before = old[i] if old else None
-            for witness, delta in ((before, -1), (row, int(batch.visible[i]))):
-                key = None if witness is None else self._right.key_of(witness)
-                if key is not None and self._witness(key, delta, tick):
-                    keys[key] = max(tick, keys.get(key, tick))
+        news = self._count(batch, slots)
         reached: dict[int, int] = {}
-        for key, tick in keys.items():
+        for key, tick in news.items():
             for slot in self._left.slots(key):
                 reached[slot] = max(tick, reached.get(slot, tick))
         return reached
 
+    def _count(self, batch: Batch, slots: Sequence[int]) -> dict[Key, int]:
+        news: dict[Key, int] = {}
+        right = self.inputs[1]
+        replaced = () if right is None else (slots, right.visible, right.columns)
+        witnesses = self._witnesses
+        self._witness(
+            batch.columns, batch.visible, batch.max_ticks, witnesses, witnesses.get, news, news.get, *replaced
+        )
+        return news
+
     def _found(self, key: Key | None) -> Witnesses:
         return NOTHING if key is None else self._witnesses.get(key, NOTHING)
-
-    def _witness(self, key: Key, delta: int, tick: int) -> bool:
-        """Do left rows have to hear of it? Of a further witness only in versioned relations."""
-        found = self._witnesses.setdefault(key, Witnesses())
-        is_news = self.relation.versioned or (delta > 0 and not found.support)
-        found.support += delta
-        if delta > 0 and (found.first_tick == NO_TICK or tick < found.first_tick):
-            found.first_tick = tick
-        found.reached_tick = max(found.reached_tick, tick)
-        return is_news
 
     # With a condition: all right rows
 
     def _apply_with_condition(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         index = self._left if edge == 0 else self._right
-        copies = [copy for copy in self.inputs if copy is not None]
         moves = index.store(batch, slots)
-        left = Overlay(copies[0], batch, slots) if edge == 0 else Overlay(copies[0])
-        right = Overlay(copies[1], batch, slots) if edge == 1 else Overlay(copies[1])
+        old = self.store_first(edge, batch, slots)
+        reached = self._reached(edge, batch, moves)
+        found: list[Witnesses] = []
+        try:
+            self._witness(reached, self._left.key, self._right.by_key.get, self.sides(), found.append)
+        except BaseException:  # the condition may fail on some row
+            index.undo(moves)
+            self.store_again(edge, slots, old)
+            raise
+        return self._decided(edge, batch, reached, found)
+
+    def _reached(self, edge: int, batch: Batch, moves: list[Move]) -> dict[int, int]:
         reached: dict[int, int] = {}
         for (slot, before, key), tick in zip(moves, batch.max_ticks, strict=True):
             for mine in (slot,) if edge == 0 else {*self._left.slots(before), *self._left.slots(key)}:
                 reached[mine] = max(tick, reached.get(mine, tick))
-        try:
-            found = {slot: self._witnesses_of(left.row(slot), slot, left, right) for slot in sorted(reached)}
-        except BaseException:  # the condition may fail on some row
-            index.undo(moves)
-            raise
-        touched: list[int] = []
-        for slot, witnesses in found.items():
-            self._decide(left, slot, reached[slot], witnesses, touched)
-        if edge == 1 and self._wanders:
-            self.wander(batch, self.rows.slots(), touched)
-        return touched
-
-    def _witnesses_of(self, row: Row, slot: int, left: Overlay, right: Overlay) -> Witnesses:
-        found = Witnesses()
-        for partner in self._right.slots(self._left.key(slot)):
-            tick = right.max_tick(partner)
-            found.reached_tick = max(found.reached_tick, tick)
-            if left.visible(slot) and right.visible(partner):
-                assert self._condition is not None, "called only with a condition"
-                if self._condition(*row, *right.row(partner)):
-                    found.support += 1
-                    found.first_tick = tick if found.first_tick == NO_TICK else min(tick, found.first_tick)
-        return found
+        return dict(sorted(reached.items()))
 
     # Quench, checkpoints
 
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
-        if self.relation.versioned or self._condition is not None or self.input_relations[edge].is_event:
+        if self.relation.versioned or self._has_condition or self.input_relations[edge].is_event:
             return []
         keys = batch.keys(self.input_relations[edge].key_width)
         if edge == 1:
             return [key for key, visible in zip(keys, batch.visible, strict=True) if visible]
         if not self._negated:
             return []
-        return [key for key, row in zip(keys, batch.rows(), strict=True) if self._found(self._left.key_of(row)).support]
+        return [key for key, row in zip(keys, batch.rows(), strict=True) if self._found(self._left.key_of(row))[0]]
 
     def export_extra(self) -> dict[str, object]:
         """The match keys of right events, which nobody else remembers."""
@@ -192,8 +198,8 @@ class Match(RowOperator):
             return {}
         return {
             "keys": [list(key) for key in self._witnesses],
-            "first": [found.first_tick for found in self._witnesses.values()],
-            "reached": [found.reached_tick for found in self._witnesses.values()],
+            "first": [found[1] for found in self._witnesses.values()],
+            "reached": [found[2] for found in self._witnesses.values()],
         }
 
     def restore_extra(self, data: dict[str, object]) -> None:
@@ -207,11 +213,13 @@ class Match(RowOperator):
             keys, first, reached = data.get("keys"), data.get("first"), data.get("reached")
             if not (isinstance(keys, list) and isinstance(first, list) and isinstance(reached, list)):
                 raise ValueError("a match has keys, first and reached ticks")
-            self._witnesses = {tuple(key): Witnesses(1, a, b) for key, a, b in zip(keys, first, reached, strict=True)}
-        elif self._condition is not None:
+            self._witnesses = {tuple(key): [1, a, b] for key, a, b in zip(keys, first, reached, strict=True)}
+        elif self._has_condition:
             self._right.rebuild(right)
         else:
-            for slot in right.slots():
-                key = self._right.key_of(right.row_at(slot))
-                if key is not None:
-                    self._witness(key, int(right.visible[slot]), right.max_tick[slot])
+            rows = right.select(right.slots())
+            count = len(rows)
+            self._witness(
+                *(rows.columns, rows.visible, rows.max_ticks, self._witnesses, self._witnesses.get, {}, {}.get),
+                *(range(count), [False] * count, right.columns),
+            )

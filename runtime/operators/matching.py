@@ -7,13 +7,22 @@ matches nothing, unless rows are compared as members of sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.operators.row_operator import Row, picker
+from runtime.loops.code import Code
+from runtime.operators.row_operator import Row, RowOperator, names_of, picker
 from runtime.rows import Rows
 from runtime.values import Key
 
 Move = tuple[int, Key | None, Key | None]  # slot, match key before, match key now
+
+
+@dataclass(frozen=True)
+class _Loop:
+    read: tuple[int, ...]
+    key: tuple[str, ...]
+    null_matches: bool
 
 
 class MatchIndex:
@@ -22,11 +31,13 @@ class MatchIndex:
     def __init__(self, columns: Sequence[int], *, null_matches: bool = False) -> None:
         self._pick = picker(columns)
         self._null_matches = null_matches
-        self._slots: dict[Key, dict[int, None]] = {}
+        loop = _Loop(tuple(dict.fromkeys(columns)), names_of(columns), null_matches)
+        self._moves = Code("match_index.py.j2", loop).load()["moves"]
+        self.by_key: dict[Key, dict[int, None]] = {}
         self._keys: dict[int, Key] = {}
 
     def slots(self, key: Key | None) -> Sequence[int]:
-        return list(self._slots.get(key, ())) if key is not None else ()
+        return list(self.by_key.get(key, ())) if key is not None else ()
 
     def key(self, slot: int) -> Key | None:
         return self._keys.get(slot)
@@ -39,12 +50,7 @@ class MatchIndex:
     def store(self, batch: Batch, slots: Sequence[int]) -> list[Move]:
         """List the rows of a batch; the moves are what `undo` needs."""
         moves: list[Move] = []
-        for row, slot in zip(batch.rows(), slots, strict=True):
-            key = self.key_of(row)
-            before = self._keys.get(slot)
-            moves.append((slot, before, key))
-            if before != key:
-                self._move(slot, before, key)
+        self._moves(batch.columns, slots, self._keys.get, self._move, moves.append)
         return moves
 
     def undo(self, moves: list[Move]) -> None:
@@ -54,14 +60,44 @@ class MatchIndex:
 
     def _move(self, slot: int, before: Key | None, key: Key | None) -> None:
         if before is not None:
-            del self._slots[before][slot], self._keys[slot]
-            if not self._slots[before]:
-                del self._slots[before]
+            del self.by_key[before][slot], self._keys[slot]
+            if not self.by_key[before]:
+                del self.by_key[before]
         if key is not None:
-            self._slots.setdefault(key, {})[slot] = None
+            self.by_key.setdefault(key, {})[slot] = None
             self._keys[slot] = key
 
     def rebuild(self, rows: Rows) -> None:
-        self._slots, self._keys = {}, {}
+        self.by_key, self._keys = {}, {}
         slots = rows.slots()
         self.store(rows.select(slots), slots)
+
+
+class Matching(RowOperator):
+    """An operator that stores a batch before it computes, so that all rows of a side are read in one place."""
+
+    def take(self, edge: int, batch: Batch) -> list[int]:
+        copy = self.inputs[edge]
+        slots = copy.slots_for(batch) if copy is not None else []
+        return list(dict.fromkeys(self.apply(edge, batch, slots)))
+
+    def store_first(self, edge: int, batch: Batch, slots: Sequence[int]) -> Batch:
+        """Store the batch; what it replaced, for `store_again`."""
+        copy = self.inputs[edge]
+        assert copy is not None, "these rows are remembered"
+        old = copy.select(slots)
+        copy.store(slots, batch)
+        return old
+
+    def store_again(self, edge: int, slots: Sequence[int], old: Batch) -> None:
+        copy = self.inputs[edge]
+        assert copy is not None, "these rows are remembered"
+        copy.store(slots, old)
+
+    def sides(self) -> list[object]:
+        """Columns, visibility and ticks of the left rows and of the right ones, as loops take them."""
+        found: list[object] = []
+        for copy in self.inputs:
+            assert copy is not None, "both sides are remembered"
+            found += [copy.columns, copy.visible, copy.max_tick]
+        return found

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code, row_function
+from runtime.loops.scalar import inlined
 from runtime.operators.matching import MatchIndex, Move
 from runtime.operators.operator import Operator
 from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, picker
@@ -37,6 +39,11 @@ class OuterJoinSpec(OperatorSpec):
     left_default: Row | None = None
     shared: tuple[tuple[int, int], ...] = ()
     condition: Callable[..., bool] | None = None
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code | None:
+        width = inputs[0].width + inputs[1].width
+        (condition,), tables = inlined([self.condition], width)
+        return None if condition is None else row_function(condition, width, tables)
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if len(self.columns) != output.width:
@@ -62,6 +69,8 @@ class OuterJoin(RowOperator):
         super().__init__(inputs, output)
         on = ([left for left, _ in spec.on], [right for _, right in spec.on])
         self._spec = spec
+        code = spec.code(inputs, output)
+        self._condition = None if code is None else code.load()["compute"]
         self._key = picker(spec.columns[: output.key_width])
         self._values = picker(spec.columns[output.key_width :])
         self._index = (MatchIndex(on[0]), MatchIndex(on[1]))
@@ -149,7 +158,7 @@ class OuterJoin(RowOperator):
                     self._offer(lone, visible, max(ticks[edge][n], others, floor), results)
 
     def _holds(self, whole: Row) -> bool:
-        return self._spec.condition is None or self._spec.condition(*whole)
+        return self._condition is None or self._condition(*whole)
 
     def _alone(self, edge: int, row: Row) -> Row | None:
         """A row without a partner, filled up; None if the join does not keep it."""

@@ -13,10 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.distinct import Distinct
 from runtime.operators.operator import EventOperator, Operator
-from runtime.operators.row_operator import RowOperator, picker
+from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
+
+
+@dataclass(frozen=True)
+class _Loop:
+    read: tuple[int, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,17 @@ class ProjectSpec(OperatorSpec):
 
     columns: tuple[int, ...]
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code | None:
+        """None for events: their columns are passed on whole."""
+        if output.is_event or not self._keeps_key(inputs[0], output):
+            return None
+        key, values = self.columns[: output.key_width], self.columns[output.key_width :]
+        read = tuple(dict.fromkeys(self.columns))
+        return Code("project.py.j2", _Loop(read, names_of(key), names_of(values), Table.of(output)))
+
+    def _keeps_key(self, source: Relation, output: Relation) -> bool:
+        return sorted(self.columns[: output.key_width]) == list(range(source.key_width))
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:
         if len(self.columns) != output.width:
             raise PlanError(f"{output.name}: {len(self.columns)} columns chosen for a relation of {output.width}")
@@ -32,8 +52,9 @@ class ProjectSpec(OperatorSpec):
             if self.columns[:1] != (0,):
                 raise PlanError(f"{output.name}: events keep their tick in front")
             return EventProject(self, inputs, output)
-        if sorted(self.columns[: output.key_width]) == list(range(inputs[0].key_width)):
-            return Project(self, inputs, output)
+        code = self.code(inputs, output)
+        if code is not None:
+            return Project(code, inputs, output)
         return Distinct((self.columns,), inputs, output)
 
 
@@ -52,13 +73,11 @@ class EventProject(EventOperator):
 class Project(RowOperator):
     """The key is kept: one output row for each input row."""
 
-    def __init__(self, spec: ProjectSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, code: Code, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._key = picker(spec.columns[: output.key_width])
-        self._values = picker(spec.columns[output.key_width :])
+        self._apply = code.load()["apply"]
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
-        for row, visible, tick in zip(batch.rows(), batch.visible, batch.max_ticks, strict=True):
-            self.put(self._key(row), self._values(row), visible, tick, touched)
+        self._apply(batch.columns, batch.visible, batch.max_ticks, self.table(), touched.append)
         return touched

@@ -16,6 +16,7 @@ them to find the group that it reached.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 from runtime.batch import Batch
@@ -29,14 +30,38 @@ Row = tuple[Value, ...]
 Picker = Callable[[Row], Key]
 
 
+@dataclass(frozen=True)
+class Table:
+    """What a generated loop knows of the operator's rows. `always_touched`: a visible row whose values stay is touched
+    if it depends on another tick."""
+
+    key_width: int
+    width: int
+    versioned: bool
+    always_touched: bool
+
+    @staticmethod
+    def of(relation: Relation) -> Table:
+        return Table(relation.key_width, relation.width, relation.versioned, _is_always_touched(relation))
+
+
+def _is_always_touched(relation: Relation) -> bool:
+    return relation.versioned or any(
+        column.kind in (ColumnKind.DOM, ColumnKind.VERSIONED) for column in relation.columns
+    )
+
+
+def names_of(columns: Iterable[int]) -> tuple[str, ...]:
+    """The local variables that hold these columns of a row in a generated loop."""
+    return tuple(f"c{number}" for number in columns)
+
+
 class RowOperator(Operator):
     """An operator whose `apply` gathers results first and then calls `put` for each row that it reached."""
 
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._always_touched = output.versioned or any(
-            column.kind in (ColumnKind.DOM, ColumnKind.VERSIONED) for column in output.columns
-        )
+        self._always_touched = _is_always_touched(output)
         self._wander_tick = NO_TICK
 
     def put(self, key: Key, values: Sequence[Value], visible: bool, tick: int, touched: list[int]) -> None:
@@ -60,6 +85,12 @@ class RowOperator(Operator):
         rows.visible[slot] = visible
         rows.max_tick[slot] = tick
         touched.append(slot)
+
+    def table(self) -> tuple[object, ...]:
+        """What the macro `put` of `codegen_templates/rows.j2`, which does the same in a loop, works on."""
+        rows = self.rows
+        floor = max(self.in_floor, self._wander_tick)
+        return rows.index.get, rows.slot_for, rows.columns, rows.visible, rows.max_tick, floor
 
     # Rows that wander: the column that decides which output row they belong to is not final
 

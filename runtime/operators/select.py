@@ -6,10 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
+from runtime.loops.scalar import Inline, inlined
 from runtime.operators.operator import EventOperator, Operator
-from runtime.operators.row_operator import RowOperator
+from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, Relation
 from runtime.values import Key
+
+
+@dataclass(frozen=True)
+class _Loop:
+    is_event: bool
+    condition: Inline
+    only_falls: bool
+    columns: tuple[int, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,44 +32,54 @@ class SelectSpec(OperatorSpec):
     predicate: Callable[..., bool]
     only_falls: bool = False
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        (condition,), tables = inlined([self.predicate], inputs[0].width)
+        assert condition is not None
+        columns = tuple(range(output.width))
+        names = names_of(columns)
+        key, values = names[: output.key_width], names[output.key_width :]
+        loop = _Loop(output.is_event, condition, self.only_falls, columns, key, values, Table.of(output))
+        return Code("select.py.j2", loop, tables)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator | EventOperator:
-        if output.is_event:
-            return SelectEvents(self, inputs, output)
-        return SelectState(self, inputs, output)
+        code = self.code(inputs, output)
+        return SelectEvents(code, inputs, output) if output.is_event else SelectState(code, inputs, output)
 
 
 class SelectEvents(EventOperator):
-    def __init__(self, spec: SelectSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, code: Code, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._predicate = spec.predicate
+        self._positions = code.load()["positions"]
 
     def map(self, edge: int, batch: Batch) -> Batch:
-        keep = [i for i, row in enumerate(batch.rows()) if self._predicate(*row)]
-        return batch if len(keep) == len(batch) else batch.take(keep)
+        kept: list[int] = []
+        self._positions(batch.columns, range(len(batch)), kept.append)
+        return batch if len(kept) == len(batch) else batch.take(kept)
 
 
 class SelectState(RowOperator):
     """Every input row has an output row; the predicate decides only whether it is visible (T1)."""
 
-    def __init__(self, spec: SelectSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, code: Code, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._predicate = spec.predicate
-        self._only_falls = spec.only_falls
+        functions = code.load()
+        self._apply = functions["apply"]
+        self._holds = functions.get("holds")
+        self._rejected = functions.get("rejected")
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        new_rows = batch.rows()
-        # The predicate could fail, so all of it runs before anything changes. A vanished row may have nulls.
-        visible = [seen and self._predicate(*row) for seen, row in zip(batch.visible, new_rows, strict=True)]
         touched: list[int] = []
-        key_width = self.relation.key_width
-        for i, row in enumerate(new_rows):
-            self.put(row[:key_width], row[key_width:], visible[i], batch.max_ticks[i], touched)
+        visible = batch.visible
+        if self._holds is not None:
+            shown: list[bool] = []
+            self._holds(batch.columns, visible, shown.append)
+            visible = shown
+        self._apply(batch.columns, visible, batch.max_ticks, self.table(), touched.append)
         return touched
 
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
         """Rows that were rejected for ever. A row that merely vanished upstream may come back."""
-        if not self._only_falls:
-            return []
-        keys = batch.keys(self.relation.key_width)
-        new_rows = batch.rows()
-        return [keys[i] for i, seen in enumerate(batch.visible) if seen and not self._predicate(*new_rows[i])]
+        dead: list[Key] = []
+        if self._rejected is not None:
+            self._rejected(batch.columns, batch.visible, dead.append)
+        return dead

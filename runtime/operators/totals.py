@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.operators.aggregate import Aggregate, AggregateSpec, Function, Prepared, Result, group_lists
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.errors import INT_MAX, INT_MIN, NotFinite, Overflow
 from runtime.plan import Column, ValueType
 from runtime.protocol.coverage import NO_TICK
@@ -27,8 +27,11 @@ class SumSpec(AggregateSpec):
     argument: Function
     where: Function | None = None
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if _has_floats(columns) else Form("sum", (0,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return _total(relation, self.argument, self.where, _as_is, columns)
+        return _total(relation, _as_is, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,11 @@ class SignedSumSpec(AggregateSpec):
     def width(self) -> int:
         return 2
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if _has_floats(columns) else Form("signed", (0, 0))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return _total(relation, self.argument, self.where, _by_sign, columns)
+        return _total(relation, _by_sign, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,11 @@ class AverageSpec(AggregateSpec):
     def width(self) -> int:
         return 2
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None if _has_floats(columns) else Form("average", (0, 0))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return _total(relation, self.argument, self.where, _with_one, columns)
+        return _total(relation, _with_one, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +77,11 @@ class CountSpec(AggregateSpec):
     argument: Function | None = None
     where: Function | None = None
 
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form:
+        return Form("count", (0,))
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
-        return Total(relation, self.argument, self.where, _one, 1)
+        return Total(relation, _one, 1)
 
 
 Parts = Callable[[Value], tuple[int, ...]]
@@ -92,26 +104,24 @@ def _one(value: Value) -> tuple[int, ...]:  # noqa: ARG001
     return (1,)
 
 
-def _total(
-    relation: str, argument: Function, where: Function | None, parts: Parts, columns: Sequence[Column]
-) -> Aggregate:
+def _has_floats(columns: Sequence[Column]) -> bool:
+    return any(column.type is ValueType.FLOAT for column in columns)
+
+
+def _total(relation: str, parts: Parts, columns: Sequence[Column]) -> Aggregate:
     is_float = [column.type is ValueType.FLOAT for column in columns]
-    if any(is_float):
-        return FloatTotal(relation, argument, where, parts, is_float)
-    return Total(relation, argument, where, parts, len(columns))
+    return FloatTotal(relation, parts, is_float) if any(is_float) else Total(relation, parts, len(columns))
 
 
 class Total(Aggregate):
-    """Whole numbers that each row adds to, and takes from when it leaves."""
+    """Whole numbers that each row adds to, and takes from when it leaves: where that depends on more than the row."""
 
-    def __init__(
-        self, relation: str, argument: Function | None, where: Function | None, parts: Parts, width: int
-    ) -> None:
-        super().__init__(relation, argument, where)
+    def __init__(self, relation: str, parts: Parts, width: int) -> None:
+        super().__init__(relation)
         self._parts = parts
         self.identity = (0,) * width
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         totals: dict[Key, list[int]] = {}
         ticks: dict[Key, int] = {}
         parts = self._parts
@@ -137,10 +147,8 @@ def _whole(value: Value) -> int:
 class FloatTotal(Aggregate):
     """As `Total`, for floats: the totals are kept exactly, so they are the same whatever the order of the rows."""
 
-    def __init__(
-        self, relation: str, argument: Function, where: Function | None, parts: Parts, is_float: list[bool]
-    ) -> None:
-        super().__init__(relation, argument, where)
+    def __init__(self, relation: str, parts: Parts, is_float: list[bool]) -> None:
+        super().__init__(relation)
         self._parts = parts
         self._units = [FLOAT_UNIT if floats else 1 for floats in is_float]
         self._is_float = is_float
@@ -148,7 +156,7 @@ class FloatTotal(Aggregate):
         self._exact: dict[Key, tuple[int, ...]] = {}
         self._pending: dict[Key, tuple[int, ...]] = {}
 
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         totals: dict[Key, list[int]] = {}
         ticks: dict[Key, int] = {}
         for group, value, sign, tick in counted:
@@ -159,7 +167,7 @@ class FloatTotal(Aggregate):
         self._pending = {group: tuple(total) for group, total in totals.items()}
         return {group: (self._shown(total), ticks.get(group, NO_TICK)) for group, total in self._pending.items()}
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         for group, total in self._pending.items():
             if any(total):
                 self._exact[group] = total

@@ -11,10 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.distinct import Distinct
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import RowOperator
+from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
+
+
+@dataclass(frozen=True)
+class _Loop:
+    columns: tuple[int, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +38,24 @@ class UnionSpec(OperatorSpec):
 class UnionAllSpec(OperatorSpec):
     """All rows of all in-edges. Output column 0, part of the key, is the number of the in-edge."""
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        columns = tuple(range(output.width - 1))
+        key, values = columns[: output.key_width - 1], columns[output.key_width - 1 :]
+        return Code("union.py.j2", _Loop(columns, ("edge", *names_of(key)), names_of(values), Table.of(output)))
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         for relation in inputs:
             if (relation.key_width + 1, relation.width + 1) != (output.key_width, output.width):
                 raise PlanError(f"{output.name}: is not {relation.name} with a number in front")
-        return UnionAll(inputs, output)
+        return UnionAll(self.code(inputs, output), inputs, output)
 
 
 class UnionAll(RowOperator):
+    def __init__(self, code: Code, inputs: tuple[Relation, ...], output: Relation) -> None:
+        super().__init__(inputs, output)
+        self._apply = code.load()["apply"]
+
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        width = self.input_relations[edge].key_width
         touched: list[int] = []
-        for row, visible, tick in zip(batch.rows(), batch.visible, batch.max_ticks, strict=True):
-            self.put((edge, *row[:width]), row[width:], visible, tick, touched)
+        self._apply(batch.columns, batch.visible, batch.max_ticks, self.table(), touched.append, edge)
         return touched

@@ -12,9 +12,9 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from runtime.operators.aggregate import Aggregate, AggregateSpec, Function, Prepared, Result, group_lists
+from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.ordering import Order, SortKey, sort_key
-from runtime.operators.row_operator import Row, picker
+from runtime.operators.row_operator import Row
 from runtime.plan import Column
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
@@ -35,6 +35,13 @@ class WitnessSpec(AggregateSpec):
     def is_extreme(self) -> bool:
         return True
 
+    @property
+    def needs(self) -> tuple[int, ...]:
+        return self.order
+
+    def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
+        return None
+
     def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return (WitnessOfBag if rows_may_leave else Witness)(relation, self)
 
@@ -43,15 +50,11 @@ class _ByOrder(Aggregate):
     identity = (None,)
 
     def __init__(self, relation: str, spec: WitnessSpec) -> None:
-        super().__init__(relation, spec.argument, spec.where)
+        super().__init__(relation)
         self._last = spec.last
-        self._order = picker(spec.order)
         self._rank = sort_key([Order(c) for c in range(len(spec.order))])
 
-    def part(self, row: Row, value: Value) -> Part:
-        return self._order(row), value
-
-    def evaluate(self, counted: Prepared, before: Callable[[Key], Sequence[Value]]) -> Result:
+    def evaluate(self, counted: Counted, before: Callable[[Key], Sequence[Value]]) -> Result:
         return {}
 
 
@@ -62,7 +65,7 @@ class Witness(_ByOrder):
         super().__init__(relation, spec)
         self._best: dict[Key, tuple[SortKey, Part]] = {}
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         for group, part, sign, tick in counted:
             if sign < 0:
                 continue  # its successor, in the same batch, has the same place
@@ -95,7 +98,7 @@ class WitnessOfBag(_ByOrder):
         self._sorted: dict[Key, list[SortKey]] = {}
         self._values: dict[Key, dict[SortKey, Value]] = {}
 
-    def commit(self, counted: Prepared, result: Result) -> Result:
+    def commit(self, counted: Counted, result: Result) -> Result:
         # Leavers first: a row that only changed leaves and joins in the same place.
         for group, (order, value), sign, tick in sorted(counted, key=lambda item: item[2]):
             rank = self._rank(order)

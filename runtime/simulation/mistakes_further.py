@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from runtime.operators import totals
 from runtime.operators.copy import Copy
 from runtime.operators.count_distinct import OfDistinct
 from runtime.operators.join import Join
@@ -31,7 +30,7 @@ from runtime.protocol.state_in_edge import StateInEdge
 from runtime.protocol.state_receiver import StateReceiver
 from runtime.protocol.stream import StreamComponent
 from runtime.rows import Rows
-from runtime.simulation.planting import Mistake, always
+from runtime.simulation.planting import Mistake, always, misprinted
 from runtime.simulation.stores import CheckpointStore, LogStore
 
 
@@ -89,24 +88,24 @@ def _compact_a_live_entry(self: Any) -> None:
         del self.journal_steps[0], self.journal_slots[0]
 
 
-_JOIN_ANCHORED = Join._join_anchored
+_ANCHORED = Join._anchored
 
 
-def _forget_default(self: Any, anchor: int, slot: int, tick: int, sides: Any, results: Any) -> None:
+def _forget_default(self: Any, reached: Any, sides: Any, results: Any) -> None:
     """Once a row had a partner, losing it hides the row instead of showing the default again."""
     before = dict(results)
-    _JOIN_ANCHORED(self, anchor, slot, tick, sides, results)
+    _ANCHORED(self, reached, sides, results)
     if self._default is None:
         return
-    for key, (values, visible, depends) in results.items():
+    for key, (visible, depends, *values) in results.items():
         held = self.rows.slot_of(key)
-        default = values[-1:] == tuple(self._default[-1:])
+        default = values[-1:] == list(self._default[-1:])
         if key not in before and visible and held >= 0 and default and self.rows.columns[-1][held] != values[-1]:
-            results[key] = (values, False, depends)
+            results[key] = (False, depends, *values)
 
 
-def _average_without_zeros(value: int) -> tuple[int, ...]:
-    return (value, 1 if value else 0)
+ONE_MORE = r"(part\[[0-9]+\] (.)= value\n *part\[[0-9]+\] \2= 1)\n"
+"""Where a row adds its value and one to an average, or takes them away."""
 
 
 def _latest_arrival(self: Any, _: int, batch: Any, __: Any) -> list[int]:
@@ -278,10 +277,12 @@ FURTHER: tuple[Mistake, ...] = (
     Mistake(
         "39 default not restored",
         "a left row that loses its partner vanishes",
-        ((Join, "_join_anchored", _forget_default),),
+        ((Join, "_anchored", _forget_default),),
     ),
     Mistake(
-        "40 average of parts", "zeros do not count in an average", ((totals, "_with_one", _average_without_zeros),)
+        "40 average of parts",
+        "zeros do not count in an average",
+        (misprinted("group_by.py.j2", ONE_MORE, r"\1 if value else 0\n"),),
     ),
     Mistake("41 latest arrival", "latest by order of arrival", ((Latest, "apply", _latest_arrival),)),
     Mistake(

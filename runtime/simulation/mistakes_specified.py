@@ -6,11 +6,12 @@ nearest form that it could have taken. Two have two halves (24, 28) and are list
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
-from runtime.operators.match import Match
-from runtime.operators.row_operator import Overlay, RowOperator
+from runtime.operators.join import Join
+from runtime.operators.row_operator import RowOperator
 from runtime.protocol import checkpoint
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.component import Component
@@ -27,7 +28,7 @@ from runtime.protocol.state_in_edge import StateInEdge, Verdict
 from runtime.protocol.state_receiver import StateReceiver
 from runtime.protocol.stream import StreamComponent
 from runtime.simulation import build
-from runtime.simulation.planting import Mistake, always
+from runtime.simulation.planting import Mistake, always, misprinted
 from runtime.simulation.world import World
 
 
@@ -99,9 +100,20 @@ def _adopt_without_step(self: Any, message: Any) -> None:
     self.applied_step = 0
 
 
-def _own_side_only(self: Any, slot: int) -> int:
-    at = self._at.get(slot, -1)
-    return self._batch.max_ticks[at] if at >= 0 else NO_TICK
+_results = Join._results
+
+
+def _own_side_only(self: Any, edge: int, batch: Any, moves: Any, old: Any) -> Any:
+    """The ticks of all rows are hidden, except those that just arrived."""
+    sides = self.sides()
+    arrived = {slot for slot, _, _ in moves}
+    for side in (0, 1):
+        ticks = enumerate(sides[3 * side + 2])
+        sides[3 * side + 2] = [tick if side == edge and slot in arrived else NO_TICK for slot, tick in ticks]
+    self.sides = lambda: sides
+    found = _results(self, edge, batch, moves, old)
+    del self.sides
+    return found
 
 
 def _skip_unchanged(self: Any, key: Any, values: Any, visible: bool, tick: int, touched: list[int]) -> None:
@@ -111,9 +123,14 @@ def _skip_unchanged(self: Any, key: Any, values: Any, visible: bool, tick: int, 
     _put(self, key, values, visible, tick, touched)
 
 
-def _skip_never_visible(self: Any, key: Any, values: Any, visible: bool, tick: int, touched: list[int]) -> None:
-    if visible or self.rows.slot_of(key) >= 0 or not isinstance(self, Match):
-        _put(self, key, values, visible, tick, touched)
+def _skip_equal(floor: re.Match[str]) -> str:
+    """The same in a loop: where a versioned row is about to be written, with what is written after it."""
+    indent, changes = floor["indent"], re.findall(r"(o[0-9]+\[slot\]) = (.*)", floor["changes"])
+    same = "".join(f" and {cell} == {value}" for cell, value in changes)
+    return f"{indent}if shown[slot] == seen{same}:\n{indent}    continue\n{floor[0]}"
+
+
+VERSIONED_PUT = r"(?P<indent> *)if tick < floor:\n *tick = floor\n(?P<changes>(?: *o[0-9]+\[slot\] = .*\n)*)"
 
 
 _send_snapshot = StateComponent._send_snapshot
@@ -252,7 +269,14 @@ SPECIFIED: tuple[Mistake, ...] = (
         ((StateComponent, "_answer_same_epoch", _answer_by_highest_tick),),
     ),
     Mistake("7 epoch kept", "a restart keeps the epoch", ((Component, "_dispatch", _keep_epoch),)),
-    Mistake("8 first tick", "max_tick stays that of the first event", ((RowOperator, "put", _keep_first_tick),)),
+    Mistake(
+        "8 first tick",
+        "max_tick stays that of the first event",
+        (
+            (RowOperator, "put", _keep_first_tick),
+            misprinted(".*", r"ticks\[slot\] = tick\n", "ticks[slot] = tick if ticks[slot] < 0 else ticks[slot]\n"),
+        ),
+    ),
     Mistake(
         "9 no domination",
         "snapshots offered and taken without comparing coverages",
@@ -268,8 +292,12 @@ SPECIFIED: tuple[Mistake, ...] = (
         "messages of the new epoch from before the snapshot count after it",
         ((StateInEdge, "adopt", _adopt_without_step), NO_GROWTH_CHECK),
     ),
-    Mistake("12 one side", "a join's max_tick is that of the arriving side", ((Overlay, "max_tick", _own_side_only),)),
-    Mistake("13 unchanged group", "a reached versioned row is not resent", ((RowOperator, "put", _skip_unchanged),)),
+    Mistake("12 one side", "a join's max_tick is that of the arriving side", ((Join, "_results", _own_side_only),)),
+    Mistake(
+        "13 unchanged group",
+        "a reached versioned row is not resent",
+        ((RowOperator, "put", _skip_unchanged), misprinted(".*", VERSIONED_PUT, _skip_equal)),
+    ),
     Mistake(
         "14 forgotten early",
         "tombstones go before all acknowledged",
@@ -286,7 +314,13 @@ SPECIFIED: tuple[Mistake, ...] = (
         ((StateComponent, "inherited_floor", lambda self, _: self.drop_floor),),
     ),
     Mistake(
-        "17 never visible", "no tombstone for a row never visible here", ((RowOperator, "put", _skip_never_visible),)
+        "17 never visible",
+        "no tombstone for a row never visible here",
+        (
+            misprinted(
+                "match.py.j2", r"( *)slot = enter\(key\)\n", r"\1if not seen:\n\1    continue\n\1slot = enter(key)\n"
+            ),
+        ),
     ),
     Mistake(
         "18 complete as asked",

@@ -1,16 +1,19 @@
 """How a mistake is planted: one method of the engine is replaced for as long as a `with` block lasts.
 
 The lists of mistakes are in `mistakes_specified.py` (the protocol's own table) and `mistakes_further.py`;
-`mistakes.py` puts them together and hunts them. Production code has no switches: its rules are methods, and methods
-can be replaced.
+`mistakes.py` puts them together and hunts them. Production code has no switches: its rules are methods, or lines of
+generated loops, and both can be replaced.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from runtime.loops import code
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,17 @@ def replaced(owner: Any, attribute: str, replacement: Any) -> Iterator[None]:
             delattr(owner, attribute)
         else:
             setattr(owner, attribute, before)
+
+
+def misprinted(template: str, pattern: str, replacement: str | Callable[[re.Match[str]], str]) -> tuple[Any, str, Any]:
+    """A patch: loops of these templates are printed with something else in the place of a pattern."""
+    printed = code.print_template
+
+    def print_template(name: str, context: Any) -> str:
+        text = printed(name, context)
+        return re.sub(pattern, replacement, text) if re.fullmatch(template, name) else text
+
+    return code, "print_template", print_template
 
 
 def always(value: object) -> Callable[..., Any]:

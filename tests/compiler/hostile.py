@@ -16,7 +16,7 @@ from functools import cache
 from random import Random
 
 import smile
-from compiler.codegen.safety import check_module
+from runtime.loops.safety import check_module
 
 CANARY = "canary"
 PIECES = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.codegen.safety import check_module
 from compiler.kernels.fuse import fuse, fused_or_reason
 from runtime.kernels.spec import KernelSpec
+from runtime.loops.safety import check_module
 from tests.kernels.stars import STREAMS, VIEWS, case, fused, planned
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets" / "tickets.mpl"

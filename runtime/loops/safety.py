@@ -14,6 +14,7 @@ ALLOWED_NODES: frozenset[type[ast.AST]] = frozenset(
         *(ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Expr, ast.Pass),
         *(ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Break, ast.Continue),
         *(ast.Name, ast.Load, ast.Store, ast.Constant, ast.Tuple, ast.Subscript, ast.Call, ast.Starred, ast.IfExp),
+        *(ast.List, ast.Dict),
         *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitXor, ast.RShift, ast.LShift),
         *(ast.UnaryOp, ast.USub, ast.Not, ast.BoolOp, ast.And, ast.Or),
         *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot),
@@ -22,7 +23,11 @@ ALLOWED_NODES: frozenset[type[ast.AST]] = frozenset(
 """No attribute access, no import, no lambda, no comprehension, no exception handling, no class."""
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,39}|[KFP]")
-CALLABLE_NAMES = frozenset(("overflow", "range", "len"))
+CALLABLE_PATTERN = re.compile(
+    r"overflow|too_large|range|len|zip|find|enter|leave|touch|keep|key_of|(add|get)(_[0-9]+)?"
+)
+"""Built-in functions, and parameters by which templates get the methods of the tables they work on."""
+
 CALLABLE_TABLES = frozenset(("F", "P"))
 
 
@@ -59,7 +64,7 @@ def _check_node(node: ast.AST) -> None:
 def _may_be_called(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name):
-            return name in CALLABLE_NAMES
+            return CALLABLE_PATTERN.fullmatch(name) is not None
         case ast.Subscript(value=ast.Name(id=table), slice=ast.Constant(value=int())):
             return table in CALLABLE_TABLES
         case _:
