@@ -118,3 +118,22 @@ def test_a_relay_passes_on_what_happened_within_a_step() -> None:
     step = net.state_edge("X", "S>X").applied_step
     net.handle("X", MessageArrived("S>X", changes(("A", 5), ("A", 6), step=step + 1)))
     assert [k.rows.rows() for k in net.find(Knowledge, "X>Y")] == [[("A", 5), ("A", 6)]]
+
+
+def test_each_step_is_told_with_its_own_horizon() -> None:
+    """One message may release those that were held back for it: what came first does not include what came last."""
+    net = adopted(leaf("L", "S"))
+    net.handle("L", WatchBegun())
+    net.done["L"].clear()
+    for at in (2, 3, 4):
+        net.publish("s", at, "A", 1)
+    net.pass_on("s>S")
+    first, *others = net.take("S>L", Knowledge)
+    net.deliver(*others)
+    assert told(net) == []
+    net.deliver(first)
+    assert [(step.rows.rows(), step.horizon) for step in net.did("L", Stepped)] == [
+        ([("A", 2)], 2),
+        ([("A", 3)], 3),
+        ([("A", 4)], 4),
+    ]
