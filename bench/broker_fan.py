@@ -20,16 +20,17 @@ from runtime.wire.control import Attach, Attached, Confirmed, Hello, Refused, We
 from runtime.wire.frames import decode_frames
 from runtime.wire.messages import decode_message
 
-HELLO_S = 2.0
+HELLO_S = 4.0
 SOCKETS_PER_SUBSCRIBER = 2
-TOPIC_BYTES = 16
 
 
 @dataclass
 class Subscriber:
     dealer: Any
     data: Any
+    is_connected: bool = False
     is_confirmed: bool = False
+    topic: bytes = b""
     messages: int = 0
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -53,37 +54,48 @@ class Fan:
         hello = encode_control(Hello(1, "fan", "client", 1))
         for one in self.subscribers:
             one.dealer.send_multipart(hello)
+            while one.is_confirmed and one.dealer.poll(0):
+                one.dealer.recv_multipart()
 
     def attach_all(self, patience_s: float) -> None:
+        """As uplinks do: greet, attach, subscribe; again and again until it is confirmed."""
         end = time.monotonic() + patience_s
         self.greet()
+        hello_at = time.monotonic() + HELLO_S
         waiting = {one.dealer: one for one in self.subscribers}
         poller = zmq.Poller()
         for dealer in waiting:
             poller.register(dealer, zmq.POLLIN)
         while waiting and time.monotonic() < end:
             for dealer, _ in poller.poll(100):
-                if dealer in waiting and self._heard(waiting[dealer], dealer.recv_multipart()):
+                self._heard(waiting[dealer], dealer.recv_multipart())
+                if waiting[dealer].is_confirmed:
                     del waiting[dealer]
                     poller.unregister(dealer)
+            if time.monotonic() > hello_at:  # which the attached ones need too: they would be forgotten
+                self.greet()
+                hello_at = time.monotonic() + HELLO_S
         if waiting:
             raise SystemExit(f"{len(waiting)} subscribers are not attached after {patience_s} s")
 
-    def _heard(self, one: Subscriber, frames: list[bytes]) -> bool:
+    def _heard(self, one: Subscriber, frames: list[bytes]) -> None:
         match decode_frames(frames):
             case Welcome(data_address=address):
-                one.data.connect(address)
+                if not one.is_connected:
+                    one.data.connect(address)
+                    one.is_connected = True
                 edge = f"guests:{self._component}"
                 one.dealer.send_multipart(encode_control(Attach(2, edge, self._component, "guest", self._digest)))
             case Attached(topic=topic):
-                one.data.send(b"\1" + topic)
+                if topic != one.topic:
+                    one.data.send(b"\1" + topic)
+                    one.topic = topic
             case Confirmed():
                 one.is_confirmed = True
             case Refused(reason=reason):
                 raise SystemExit(f"a subscriber is refused: {reason}")
             case _:
                 pass
-        return one.is_confirmed
 
     def close(self) -> None:
         self._context.destroy(linger=0)
