@@ -36,6 +36,7 @@ from runtime.protocol.events import (
     ReceiverDetached,
     RefusePublish,
     ReportFailed,
+    ReportTrimmed,
     ReserveSilence,
     Restarted,
     RestartMe,
@@ -303,6 +304,7 @@ class Engine:
             AcknowledgePublish: self._answered,
             RefusePublish: self._answered,
             ReportFailed: self._failed,
+            ReportTrimmed: self._lost,
             RestartMe: self._restart_stream,
         }
         return dict(carriers)
@@ -323,6 +325,12 @@ class Engine:
 
     def _failed(self, component: AnyComponent, failed: ReportFailed) -> None:
         self.failures[component.name] = Failure(component.name, failed.code, failed.reason)
+
+    def _lost(self, component: AnyComponent, report: ReportTrimmed) -> None:
+        """In one process nothing is trimmed, so a repair has lost them: what lacks them cannot be known."""
+        sender, _ = self._ends[report.edge]
+        reason = f"events of `{sender}` are lost, at ticks {report.ranges}"
+        self.failures[component.name] = Failure(component.name, "lost", reason)
 
     # Logs
 

@@ -56,12 +56,12 @@ class Keeper:
         self._is_wanted = False
         self._is_blocked = False
         self._syncing = threading.Lock()
-        sync_file(self._wal_path)  # what an earlier process has written may be on its way only
-        self._synced = 0
-        self.note_synced(committed())
         self.wal_bytes = 0
         """About what the write-ahead log holds; commits add to it."""
         self.counters: Counter[str] = Counter()
+        sync_file(self._wal_path)  # what an earlier process has written may be on its way only
+        self._synced = 0
+        self.note_synced(committed())
         self._thread = threading.Thread(target=self._run, name="smile-log-keeper", daemon=True)
         self._thread.start()
 
@@ -89,7 +89,10 @@ class Keeper:
         with self._syncing:
             if number > self._synced:
                 self._synced = number
-                self._acknowledged.write(number)
+                try:
+                    self._acknowledged.write(number)
+                except OSError:  # a full disk, say: an older number there is less proof, but no lie
+                    self.counters["log_acknowledge_failures"] += 1
 
     def sync(self) -> None:
         """Everything committed is on disk when this returns."""

@@ -72,8 +72,10 @@ class Report:
     def lines(self) -> list[str]:
         if not self.damage:
             events = sum(stream.events for stream in self.streams)
-            streams = f"{events} events in {len(self.streams)} streams"
-            return [f"{self.folder}: {streams}, all readable; nothing was changed"]
+            lost = sum(len(stream.lost) for stream in self.streams)
+            earlier = f"; {lost} ranges were lost to earlier damage" if lost else ""
+            found = f"{events} events in {len(self.streams)} streams"
+            return [f"{self.folder}: {found}, all readable{earlier}; nothing was changed"]
         told = [f"{self.folder} was damaged: {self.damage}", f"the damaged files are in {self.kept}"]
         if self.commits_lost:
             told.append(f"the newest commits are missing, {self.commits_lost} of them")
@@ -95,6 +97,12 @@ def _moment(tick: int) -> str:
     if not 0 <= seconds < 4e9:
         return f"tick {tick}"
     return f"tick {tick} ({datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+
+
+def accept_loss(folder: str | os.PathLike[str]) -> int:
+    """From now on lost ticks count as silence, because somebody who knows says so; how many ranges there were."""
+    with closing(LogDirectory(folder)) as directory:
+        return directory.accept_loss()
 
 
 def repair(folder: str | os.PathLike[str], now_us: int) -> Report:

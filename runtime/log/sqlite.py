@@ -27,6 +27,7 @@ from runtime.log.keeper import Keeper
 from runtime.log.sqlite_log import SqliteLog
 from runtime.log.state import Position, Seal, State
 from runtime.log.stream_log import LogCorrupt, LogError, SchemaChanged
+from runtime.protocol.coverage import NO_TICK
 
 __all__ = ["LogDirectory", "SqliteLog", "Sync", "Waiting"]
 
@@ -97,7 +98,10 @@ class LogDirectory:
         assert self._waiting is None
         epoch = max(self._state.epoch + 1, at_least)
         self._commit(Waiting(), epoch)
-        self._keeper.sync()
+        try:
+            self._keeper.sync()
+        except OSError as error:
+            raise LogError(f"{self.folder}: {error}. Check the disk") from error
         return epoch
 
     def stream(
@@ -127,6 +131,20 @@ class LogDirectory:
         """Every stream that was ever opened here, whatever its columns, to be read."""
         for name, (number, columns, _) in self._streams.items():
             yield SqliteLog(self, name, number, len(columns.splitlines()) + 1, producer_window=1)
+
+    def accept_loss(self) -> int:
+        """From now on ticks that a repair could not save count as ticks without events; how many ranges there were."""
+        floor = self._state.floor_tick
+        changed = {}
+        for number, position in enumerate(self._state.positions, 1):
+            is_new = floor > NO_TICK and position.trimmed_tick == floor  # it began after the repair
+            if position.lost or is_new:
+                changed[number] = replace(position, lost=(), trimmed_tick=NO_TICK if is_new else position.trimmed_tick)
+        count = sum(max(1, len(self._state.positions[number - 1].lost)) for number in changed)
+        if changed or floor > NO_TICK:
+            self._state = replace(self._state, floor_tick=NO_TICK)
+            self._commit(Waiting(changed), self._state.epoch)
+        return count
 
     def _add_stream(self, name: str, columns: str, rules: str) -> int:
         number = len(self._streams) + 1

@@ -21,18 +21,22 @@ DEPTH_MAX = 3
 
 def repair(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The data folder of a run, a broker or a system.")],
+    accepts_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="From now on take lost ticks for ticks without events.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
 ) -> None:
     """Read all logs below a folder; where one is damaged, save what can be saved and say what is lost.
 
     Nothing may use them meanwhile. A log without damage is left as it is. Otherwise the damaged files are kept in a
-    folder `damaged-1` beside the new ones, and no event is invented: what is lost is never told as silence.
-    Exit code 1 if anything is lost.
+    folder `damaged-1` beside the new ones, and no event is invented: what is lost is never told as silence, so that
+    views that need it stop, until you accept the loss. Exit code 1 if anything is lost.
 
     Example: smile repair .smile/tickets
     """
     # Here, so that other commands do not load the log.
     from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME
+    from runtime.log.repair import accept_loss
     from runtime.log.repair import repair as repair_log
     from runtime.log.stream_log import LogError
 
@@ -43,13 +47,16 @@ def repair(
     for place in folders:
         try:
             reports.append(repair_log(place, time.time_ns() // 1000))
+            accepted = accept_loss(place) if accepts_loss else 0
         except LogError as error:
             fail(str(error))
         if not as_json:
             typer.echo("\n".join(reports[-1].lines()))
+            if accepted:
+                typer.echo(f"{accepted} lost ranges count as ticks without events from now on, as you said")
     if as_json:
         typer.echo(json.dumps([_as_json(report) for report in reports], indent=2))
-    if any(_is_lossy(report) for report in reports):
+    if not accepts_loss and any(_is_lossy(report) for report in reports):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -65,9 +72,8 @@ def _folders_with(folder: Path, names: set[str]) -> list[Path]:
 
 
 def _is_lossy(report: Report) -> bool:
-    return bool(report.damage) and (
-        not report.streams or any(stream.lost or stream.may_repeat for stream in report.streams)
-    )
+    nothing_left = bool(report.damage) and not report.streams
+    return nothing_left or any(stream.lost or stream.may_repeat for stream in report.streams)
 
 
 def _as_json(report: Report) -> dict[str, object]:

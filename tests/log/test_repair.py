@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import smile
 from runtime.log.database import FILE_NAME, WAL_NAME
-from runtime.log.repair import PROMISED_US, TICKS_PER_US, Report, repair
+from runtime.log.repair import PROMISED_US, TICKS_PER_US, Report, accept_loss, repair
 from runtime.log.sqlite import LogDirectory
 from runtime.log.stream_log import LogError, LogLocked
 from runtime.plan import StreamSpec, Tuning
@@ -148,6 +150,24 @@ def test_a_repaired_log_goes_on(made: Judge) -> None:
     assert (rows.max_ticks[0], cover) == (first, Coverage.of((first, TICK_MAX)))
 
 
+def test_views_stop_until_the_loss_is_accepted(tmp_path: Path) -> None:
+    program = smile.compile("stream S (x int); view V = from S |> aggregate n := count();")
+    with smile.run(program, data=tmp_path) as system:
+        ticks = [system.publish("S", {"x": x}) for x in range(5)]
+    connection = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    connection.execute("delete from batches where last_tick = ?", (ticks[2],))
+    connection.close()
+    with smile.run(program, data=tmp_path) as system, pytest.raises(smile.LogUnusable, match="smile repair"):
+        system.rows("V")
+    report = repair(tmp_path, NOW_US)
+    assert report.streams[0].lost == ((ticks[1] + 1, ticks[2]),)
+    with smile.run(program, data=tmp_path) as system, pytest.raises(smile.ViewFailed, match="events of `S` are lost"):
+        system.rows("V")
+    assert accept_loss(tmp_path) == 1
+    with smile.run(program, data=tmp_path) as system:
+        assert system.rows("V") == [{"n": 4}]
+
+
 def test_folders_that_cannot_be_repaired(made: Judge, tmp_path: Path) -> None:
     with pytest.raises(LogError, match="has no log"):
         repair(tmp_path, NOW_US)
@@ -175,5 +195,12 @@ def test_the_command(made: Judge, tmp_path: Path) -> None:
     assert (lossy.exit_code, told["commits_lost"], told["kept"]) == (1, 3, str(made.folder / "damaged-1"))
     assert [stream["stream"] for stream in told["streams"]] == ["Words", "Numbers"]
     again = runner.invoke(app, [str(made.folder)])
-    assert (again.exit_code, "all readable" in again.output) == (0, True), "what was put aside is not looked at"
+    assert (again.exit_code, "all readable; 2 ranges were lost to earlier damage" in again.output) == (1, True)
+    accepted = runner.invoke(app, [str(made.folder), "--accept-loss"])
+    assert (accepted.exit_code, accepted.output.splitlines()[-1]) == (
+        0,
+        "2 lost ranges count as ticks without events from now on, as you said",
+    )
+    assert list(told_by(made.folder)["Words"][2]) == []
+    assert runner.invoke(app, [str(made.folder)]).exit_code == 0
     assert runner.invoke(app, [str(tmp_path)]).exit_code == 2
