@@ -366,7 +366,10 @@ class LocalBrokers:
             arguments += ["--http", broker.http]
         arguments += self._extra.get(broker.name, ())
         (broker.folder / SERVING_FILE).unlink(missing_ok=True)
-        if self._nursery is None or not self._nursery.is_alive:
+        if self._nursery is not None and not self._nursery.is_alive:
+            self._nursery.close()
+            self._nursery = None
+        if self._nursery is None:
             self._nursery = Nursery(self.data / "nursery.log", self._script)
             self._nursery.wait_ready()
         broker.process = self._nursery.start(broker.name, arguments, broker.log)

@@ -43,7 +43,7 @@ def buyers(rng: Random) -> Iterator[list[Row]]:
         yield [{"item_id": rng.randint(1, ITEMS_FIRST + 4), "qty": rng.randint(1, 5)} for _ in range(5)]
 
 
-def truth(ledger: Ledger) -> list[Row]:
+def truth(ledger: Ledger) -> dict[str, list[Row]]:
     """What Figure 1 says, from scratch."""
     sold: dict[object, int] = {}
     for coast in ("BuyersWest", "BuyersEast"):
@@ -56,7 +56,7 @@ def truth(ledger: Ledger) -> list[Row]:
         avail = row["qty"] - sold.get(row["item_id"], 0)
         if avail > 0:
             left.append({"item_id": row["item_id"], "price": row["price"], "avail": avail})
-    return left
+    return {"Available": left}
 
 
 class Judge:

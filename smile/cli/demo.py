@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from smile.subscription import Change
 
 Row = dict[str, object]
-Truth = Callable[[Ledger], list[Row]]
-"""The rows that the view must have, from what was acknowledged."""
+Truth = Callable[[Ledger], dict[str, list[Row]]]
+"""The rows that views must have, the shown one among them, from what was acknowledged."""
 
 Judge = Callable[["Change"], str | None]
 """Looks at every change that is shown; says what is false about it."""
@@ -59,6 +59,7 @@ class Verdict:
     kills: int
     shown: int
     rows: int
+    views: int
     problems: tuple[str, ...]
 
     @property
@@ -70,7 +71,10 @@ class Verdict:
             f"{self.published} events published, {self.kills} broker killed with -9, {self.shown} changes shown, "
             f"view of {self.rows} rows "
         )
-        return told + ("equal to the recomputed truth" if self.is_good else f"WRONG: {'; '.join(self.problems)}")
+        others = f" (and {self.views - 1} other views too)" if self.views > 1 else ""
+        return told + (
+            f"equal to the recomputed truth{others}" if self.is_good else f"WRONG: {'; '.join(self.problems)}"
+        )
 
 
 class Demo:
@@ -126,13 +130,16 @@ class Demo:
                 self._problems.append("publishers are still waiting for an acknowledgement")
             self.note("publishers have paused; the view catches up")
             truth = script.truth(self.ledger)
-            while not _same(table.rows, truth) and monotonic() < end:
+            shown = truth[subscription.view]
+            while not _same(table.rows, shown) and monotonic() < end:
                 self._show(subscription, table)
             self._draw(table)
+            held = {view: table.rows if view == subscription.view else system.rows(view) for view in truth}
         self._problems += self.ledger.failures
-        if not _same(table.rows, truth):
-            self._problems.append(_difference(table.rows, truth))
-        return Verdict(len(self.ledger), self._kills, table.changes, len(truth), tuple(self._problems))
+        self._problems += [
+            f"{view}: {_difference(held[view], truth[view])}" for view in truth if not _same(held[view], truth[view])
+        ]
+        return Verdict(len(self.ledger), self._kills, table.changes, len(shown), len(truth), tuple(self._problems))
 
     def _show(self, subscription: RemoteSubscription, table: LiveTable) -> None:
         batch = subscription.wait(REDRAW_S)
@@ -175,18 +182,26 @@ def _difference(rows: list[Row], truth: list[Row]) -> str:
     return f"shown but not true: {odd}; true but not shown: {lacking}"
 
 
-def recomputed(program: Program, view: str) -> Truth:
-    """The truth about any program: everything in the ledger, in the order of its ticks, in one process."""
+def recomputed(program: Program) -> Truth:
+    """The truth about a program: everything in the ledger, in the order of its ticks, once more in one process."""
 
-    def truth(ledger: Ledger) -> list[Row]:
+    def truth(ledger: Ledger) -> dict[str, list[Row]]:
         from smile.system import run
 
         with run(program) as system:
-            for stream in ledger.rows:
-                system.publish_many(stream, ledger.of(stream))
-            return system.rows(view)
+            for stream, rows in ledger.in_order():
+                system.publish_many(stream, rows)
+            return {view: system.rows(view) for view in comparable_views(program)}
 
     return truth
+
+
+def comparable_views(program: Program) -> list[str]:
+    """Those that do not show ticks, which are others in another run."""
+    views = program.plan.views.items()
+    return [
+        name for name, view in views if not any(column.is_tick and not column.hidden for column in view.schema.columns)
+    ]
 
 
 def report(verdict: Verdict) -> None:

@@ -121,16 +121,17 @@ def _tell_start(local: LocalBrokers, *, as_json: bool) -> None:
 def _run_demo(program: Program, brokers: int | None) -> None:
     from random import Random
 
-    from smile.cli.demo import Demo, Script, recomputed, report
+    from smile.cli.demo import Demo, Script, comparable_views, recomputed, report
     from smile.cli.traffic import random_rows
     from smile.local import LocalBrokers, LocalRunError
 
     declared = program.checked.program
-    names = [*(one.view for one in declared.subscriptions.values()), *reversed(declared.views)]
+    views = comparable_views(program)
+    names = [*(one.view for one in declared.subscriptions.values() if one.view in views), *reversed(views)]
     if not names:
-        fail("a demonstration needs a view to show")
+        fail("a demonstration needs a view to show, and one without a column of ticks")
     sources = {name: random_rows(stream, Random(name)) for name, stream in declared.streams.items()}
-    demo = Demo(Script(names[0], sources, recomputed(program, names[0])))
+    demo = Demo(Script(names[0], sources, recomputed(program)))
     try:
         with LocalBrokers(program, brokers, changed=demo.changed) as local:
             verdict = demo.run(local)

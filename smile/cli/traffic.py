@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import groupby
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,15 @@ class Ledger:
     def __len__(self) -> int:
         with self._lock:
             return sum(len(rows) for rows in self.rows.values())
+
+    def in_order(self) -> Iterator[tuple[str, list[Row]]]:
+        """All of it in the order of ticks, as runs of rows of one stream."""
+        events = sorted(
+            ((tick, stream, row) for stream, rows in self.rows.items() for tick, row in rows),
+            key=lambda event: event[0],
+        )
+        for stream, run in groupby(events, key=lambda event: event[1]):
+            yield stream, [row for _, _, row in run]
 
     def of(self, stream: str) -> list[Row]:
         """In the order of their ticks."""
