@@ -7,7 +7,6 @@ numbered names, and every test gets a copy of its own behind a wrapper that hide
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -17,23 +16,31 @@ import pytest
 import smile
 from smile.local import LocalBrokers
 
-COPIES = 30
+COPIES = 32
 """More than there are tests that want one."""
 
-TEMPLATE = """
+LARGE_COPIES = 8
+"""So many of the copies, the first ones, have the larger program."""
+
+SMALL = """
 stream Sales{n} (item int, qty int[0..100]);
-stream Other{n} (item int, qty int[0..100]);
-stream Users{n} (id int, name text) unique id unique name;
 view Sold{n} = from Sales{n} |> aggregate total := sum(qty) group by item;
 view Small{n} = from Sold{n} |> where total < 10;
-view Pairs{n} = from Sold{n} |> join (from Other{n} |> aggregate other := sum(qty) group by item) as O using item;
 view Big{n} = from Sales{n} |> where qty > 50;
+"""
+LARGE = (
+    SMALL
+    + """
+stream Other{n} (item int, qty int[0..100]);
+stream Users{n} (id int, name text) unique id unique name;
+view Pairs{n} = from Sold{n} |> join (from Other{n} |> aggregate other := sum(qty) group by item) as O using item;
 view Ratio{n} = from Sales{n} |> extend r := 100 / qty;
 subscribe limits{n} to Sold{n} emit bounds;
 subscribe cuts{n} to Pairs{n} emit as of horizon;
 subscribe calm{n} to Sold{n} every 100 ms;
 subscribe late{n} to Sold{n} snapshot off;
 """
+)
 
 
 def kill_and_wait(brokers: LocalBrokers, *names: str) -> None:
@@ -69,7 +76,8 @@ class Numbered:
 @pytest.fixture(scope="session")
 def program_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("program") / "copies.mpl"
-    path.write_text("".join(TEMPLATE.format(n=number) for number in range(COPIES)), encoding="utf-8")
+    texts = [(LARGE if number < LARGE_COPIES else SMALL).format(n=number) for number in range(COPIES)]
+    path.write_text("".join(texts), encoding="utf-8")
     return path
 
 
@@ -80,15 +88,21 @@ def brokers(program_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield running
 
 
-@pytest.fixture(scope="session")
-def numbers() -> Iterator[int]:
-    return count()
+_small_numbers, _large_numbers = iter(range(LARGE_COPIES, COPIES)), iter(range(LARGE_COPIES))
 
 
 @pytest.fixture
-def number(numbers: Iterator[int]) -> int:
-    found = next(numbers)
-    assert found < COPIES, "raise COPIES"
+def number() -> int:
+    """Of a small copy that nobody has used."""
+    found = next(_small_numbers, None)
+    assert found is not None, "raise COPIES"
+    return found
+
+
+@pytest.fixture
+def large_number() -> int:
+    found = next(_large_numbers, None)
+    assert found is not None, "raise LARGE_COPIES"
     return found
 
 
@@ -104,11 +118,26 @@ def connected(client: smile.RemoteSystem, number: int) -> Numbered:
     return Numbered(client, number)
 
 
+@pytest.fixture
+def connected_large(client: smile.RemoteSystem, large_number: int) -> Numbered:
+    return Numbered(client, large_number)
+
+
 @pytest.fixture(params=["embedded", "remote"])
 def system(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The same program in this process and in brokers."""
-    if request.param == "embedded":  # cheap: each test has its own
-        with smile.run(smile.compile(TEMPLATE.format(n=""))) as running:
+    """The small program in this process and in brokers."""
+    yield from _both(request, SMALL, "connected")
+
+
+@pytest.fixture(params=["embedded", "remote"])
+def large(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The same with the larger program."""
+    yield from _both(request, LARGE, "connected_large")
+
+
+def _both(request: pytest.FixtureRequest, program: str, connected: str) -> Iterator[Any]:
+    if request.param == "embedded":
+        with smile.run(smile.compile(program.format(n=""))) as running:
             yield running
     else:
-        yield request.getfixturevalue("connected")
+        yield request.getfixturevalue(connected)

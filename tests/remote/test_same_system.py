@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import smile
-from tests.remote.conftest import TEMPLATE, Numbered
+from tests.remote.conftest import SMALL, Numbered
 
 pytestmark = pytest.mark.xdist_group("brokers")
 
@@ -93,15 +93,15 @@ def test_what_breaks_a_rule_is_refused_with_row_column_value_and_rule(system: An
     assert system.rows("Sales") == []
 
 
-def test_unique_is_judged_over_all_publishes(system: Any) -> None:
-    system.publish("Users", {"id": 1, "name": "ann"})
+def test_unique_is_judged_over_all_publishes(large: Any) -> None:
+    large.publish("Users", {"id": 1, "name": "ann"})
     with pytest.raises(smile.PublishError) as caught:
-        system.publish("Users", {"id": 1, "name": "bob"})
+        large.publish("Users", {"id": 1, "name": "bob"})
     assert (caught.value.column, caught.value.value, caught.value.problems[0].row) == ("id", 1, None)
     with pytest.raises(smile.PublishError, match="'ann'") as caught:
-        system.publish_many("Users", [{"id": 2, "name": "bob"}, {"id": 3, "name": "ann"}])
+        large.publish_many("Users", [{"id": 2, "name": "bob"}, {"id": 3, "name": "ann"}])
     assert (caught.value.column, caught.value.problems[0].row) == ("name", 1)
-    assert [row["id"] for row in system.rows("Users")] == [1]
+    assert [row["id"] for row in large.rows("Users")] == [1]
 
 
 def test_emit_final_and_streams(system: Any) -> None:
@@ -117,14 +117,14 @@ def test_emit_final_and_streams(system: Any) -> None:
         assert told(system, again) == [("snapshot", 1, 99)]
 
 
-def test_bounds_and_cuts(system: Any) -> None:
-    with system.subscribe("limits") as limits, system.subscribe("cuts") as cuts:
-        tick = sell(system, 1, 7)
-        last = news(system, limits)[-1]
+def test_bounds_and_cuts(large: Any) -> None:
+    with large.subscribe("limits") as limits, large.subscribe("cuts") as cuts:
+        tick = sell(large, 1, 7)
+        last = news(large, limits)[-1]
         assert last.bounds is not None
         assert last.bounds["item"] == (1, 1)
         assert 7 in last.bounds["total"]
-        system.publish("Other", {"item": 1, "qty": 2})
+        large.publish("Other", {"item": 1, "qty": 2})
         until = wait_for(cuts, 1)
         assert [change.row for change in until] == [{"item": 1, "total": 7, "other": 2}]
         assert until[-1].as_of >= tick
@@ -139,20 +139,20 @@ def wait_for(changes: smile.Subscription, number: int) -> list[smile.Change]:
     return found
 
 
-def test_declared_subscriptions_have_their_own_mode(system: Any) -> None:
-    sell(system, 1, 7)
+def test_declared_subscriptions_have_their_own_mode(large: Any) -> None:
+    sell(large, 1, 7)
     with pytest.raises(smile.SmileError, match="emit bounds"):
-        system.subscribe("limits", emit="changes")
+        large.subscribe("limits", emit="changes")
     with pytest.raises(smile.SmileError, match="emit is one of"):
-        system.subscribe("Sold", emit="everything")
+        large.subscribe("Sold", emit="everything")
     with pytest.raises(smile.UnknownName):
-        system.subscribe("Nothing")
-    with system.subscribe("late") as late, system.subscribe("calm", timeout=10.0) as calm:
+        large.subscribe("Nothing")
+    with large.subscribe("late") as late, large.subscribe("calm", timeout=10.0) as calm:
         assert calm.wait() is not None  # the snapshot
         for _ in range(5):
-            sell(system, 1, 1)
-        assert told(system, late)[-1] == ("changed", 1, 12)
-        assert [kind for kind, *_ in told(system, late)] == []
+            sell(large, 1, 1)
+        assert told(large, late)[-1] == ("changed", 1, 12)
+        assert [kind for kind, *_ in told(large, late)] == []
         batch = calm.wait()
         assert batch is not None
         assert batch.column("total")[-1] == 12
@@ -198,49 +198,49 @@ def test_callbacks_may_publish_and_harm_nobody(system: Any) -> None:
     assert "cannot be called from a callback" in str(inside.errors[0])
 
 
-def test_a_row_that_cannot_be_computed_stops_its_views_only(system: Any) -> None:
-    changes = system.subscribe("Ratio")
-    sell(system, 1, 50)
-    system.settle()
-    sell(system, 2, 0)
-    sell(system, 3, 10)
+def test_a_row_that_cannot_be_computed_stops_its_views_only(large: Any) -> None:
+    changes = large.subscribe("Ratio")
+    sell(large, 1, 50)
+    large.settle()
+    sell(large, 2, 0)
+    sell(large, 3, 10)
     with pytest.raises(smile.ViewFailed) as caught:
-        system.rows("Ratio")
+        large.rows("Ratio")
     assert caught.value.code == "division-by-zero"
     assert "item=2, qty=0" in caught.value.reason
-    assert len(system.rows("Sold")) == 3
+    assert len(large.rows("Sold")) == 3
     told = changes.ready()
     assert (told[0].kind, told[0].row["r"]) == ("changed", 2), "first what was true"
     assert not [change for change in told if change.row["item"] == 2]
     with pytest.raises(smile.ViewFailed, match="division-by-zero"):
         changes.wait(5.0)
-    with system.subscribe("Ratio") as late:
+    with large.subscribe("Ratio") as late:
         assert {change.kind for change in late.ready()} == {"snapshot"}
         with pytest.raises(smile.ViewFailed):
             late.ready()
 
 
-def test_many_threads_publish_at_once(system: Any) -> None:
-    changes = system.subscribe("Pairs")
+def test_many_threads_publish_at_once(large: Any) -> None:
+    changes = large.subscribe("Pairs")
 
     def work(number: int) -> None:
         for _ in range(25):
-            sell(system, number % 2, 1)
-            system.publish("Other", {"item": number % 2, "qty": 1})
+            sell(large, number % 2, 1)
+            large.publish("Other", {"item": number % 2, "qty": 1})
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert system.rows("Sold") == [{"item": 0, "total": 50}, {"item": 1, "total": 50}]
-    assert replayed(news(system, changes)) == {(row["item"],): row for row in system.rows("Pairs")}
+    assert large.rows("Sold") == [{"item": 0, "total": 50}, {"item": 1, "total": 50}]
+    assert replayed(news(large, changes)) == {(row["item"],): row for row in large.rows("Pairs")}
 
 
 @pytest.mark.parametrize("kind", ["embedded", "remote"])
 def test_closing_ends_everything(kind: str, request: pytest.FixtureRequest) -> None:
     if kind == "embedded":
-        system: Any = smile.run(smile.compile(TEMPLATE.format(n="")))
+        system: Any = smile.run(smile.compile(SMALL.format(n="")))
     else:
         brokers, number = request.getfixturevalue("brokers"), request.getfixturevalue("number")
         system = Numbered(smile.connect(brokers.address), number)
