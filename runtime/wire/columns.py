@@ -29,7 +29,7 @@ from typing import Any, Final, cast
 import msgpack
 import numpy as np
 
-from runtime.columns import Same, flags, numbers
+from runtime.columns import Numbers, Same, flags, numbers
 from runtime.values import Value
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.framing import INT_MAX, Incoming, Outgoing, whole
@@ -75,7 +75,17 @@ def write_columns(columns: Sequence[Sequence[Value]], count: int, out: Outgoing)
         raise WireTooLarge(f"{count} rows, the bound is {ROWS_MAX}")
     if len(columns) > COLUMNS_MAX:
         raise WireTooLarge(f"{len(columns)} columns, the bound is {COLUMNS_MAX}")
+    if count == 1:
+        return [_write_single(column, out) for column in columns]
     return [write_column(column, count, out) for column in columns]
+
+
+def _write_single(values: Any, out: Outgoing) -> Description:
+    """As `write_column`: single rows are what latency is about, and their numbers come as arrays of one."""
+    if type(values) is Numbers and len(values) == 1 and out.inline_bytes_left > _NUMBER_BYTES:
+        out.inline_bytes_left -= _NUMBER_BYTES
+        return [Form.VALUES, values.tolist()]
+    return write_column(values, 1, out)
 
 
 def write_column(values: Any, count: int, out: Outgoing) -> Description:
@@ -248,7 +258,18 @@ def read_columns(
     """What `write_columns` described; `count` has been checked."""
     if type(descriptions) is not list:
         raise WireGarbage("columns are a list")
+    if count == 1:
+        return tuple([_read_single(description, incoming, ticks) for description in descriptions])
     return tuple([read_column(description, count, incoming, ticks) for description in descriptions])
+
+
+def _read_single(description: Any, incoming: Incoming, ticks: Sequence[int] | None) -> Sequence[Value]:
+    """As `read_column`, for a single row."""
+    if type(description) is list and len(description) == 2 and description[0] == Form.VALUES:
+        values = description[1]
+        if type(values) is list and len(values) == 1 and type(values[0]) is int and values[0] <= INT_MAX:
+            return values
+    return read_column(description, 1, incoming, ticks)
 
 
 def read_column(
