@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -64,6 +65,7 @@ PRODUCER_LASTS_US = 7 * 24 * 3_600 * 1_000_000
 """Every connection is a producer of its own. One that has published nothing for a week is forgotten when a broker
 starts; should it repeat a publish after that, the log takes it for a new one."""
 
+FILES_MAX = 65_536
 EXIT_CANNOT_START = 2
 TICKS_PER_US = StreamSpec(0).ticks_per_us
 
@@ -75,6 +77,7 @@ class CannotStart(Exception):
 def serve(settings: BrokerSettings) -> int:
     """Run a broker until it is told to stop; the exit code of the process."""
     log_to_stderr(settings.name, settings.log_format)
+    _allow_many_connections()
     try:
         with BrokerProcess(settings) as process:
             process.run()
@@ -383,6 +386,14 @@ def _hosting(deployment: Deployment, program: Program, broker: str) -> Hosting:
         shown,
         frozenset(plan.tables),
     )
+
+
+def _allow_many_connections() -> None:
+    """Each peer is two open files; what a shell allows by default is soon used up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(FILES_MAX, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _write_whole(path: Path, text: str) -> None:

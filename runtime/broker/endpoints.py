@@ -35,6 +35,9 @@ connects again by itself when it goes on."""
 RECONNECT_MS = 50
 RECONNECT_MS_MAX = 500
 
+BACKLOG = 1_024
+"""Connections that may wait to be accepted: after a restart all subscribers come at once."""
+
 LINGER_MS = 500
 """Answers under way get this long when a broker stops in order."""
 
@@ -76,6 +79,7 @@ class Endpoints:
             self.router.setsockopt(zmq.LINGER, LINGER_MS)
             self.publisher.setsockopt(zmq.XPUB_MANUAL, 1)
             for socket in (self.router, self.publisher):
+                socket.setsockopt(zmq.BACKLOG, BACKLOG)
                 if keys is not None:
                     secure_server(socket, keys)
             self.router.bind(address)

@@ -173,7 +173,7 @@ class Host(Shell):
         if self._checkpoints is not None and hosted.log is None:
             kept, acknowledged = self._checkpoints.load(name, hosted.digest)
         hosted.state, hosted.reason, hosted.failure = RUNNING, "", None
-        hosted.rows_since_checkpoint = 0
+        hosted.rows_since_checkpoint, hosted.lost_ticks = 0, False
         hosted.positions.clear()
         if not self._restart(hosted, epoch, state, kept, acknowledged):
             return

@@ -105,5 +105,5 @@ def failures_of(hosted: Mapping[str, Hosted], names: tuple[str, ...]) -> dict[st
         elif one.state == "stopped":
             found[name] = ("stopped", one.reason)
         elif one.lost_ticks:
-            found[name] = ("trimmed", "ticks that it needs have left the log")
+            found[name] = ("lost", "ticks that it needs have left the log")
     return found
