@@ -35,7 +35,7 @@ BATCH_ROWS = 1_000
 UNDER_WAY_MAX = 16
 """Batches that are sent and not yet acknowledged."""
 
-READ_AHEAD_LINES = 10_000
+READ_AHEAD_LINES = 2_000
 COMPLAINTS_MAX = 100
 """Bad lines that are printed one by one; the rest is counted."""
 
@@ -216,11 +216,12 @@ class _Shown:
     def __enter__(self) -> _Shown:
         if not self._hidden:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
+                TaskProgressColumn(),
                 TextColumn("{task.fields[told]}"),
                 TimeElapsedColumn(),
             )
