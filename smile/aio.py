@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from smile.program import Program
 from smile.subscription import QUEUE_ROWS, Change, ChangeBatch, Subscription
@@ -62,8 +62,9 @@ class _AsyncSystem(Generic[S]):
         self._in_thread = in_thread
         self._system: S | None = None
 
-    async def _begin(self) -> None:
+    async def __aenter__(self) -> Self:
         self._system = await self._do(self._start)
+        return self
 
     async def _do(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         if not self._in_thread:
@@ -112,10 +113,6 @@ class _AsyncSystem(Generic[S]):
 class System(_AsyncSystem[SyncSystem]):
     """As `smile.System`, with coroutines."""
 
-    async def __aenter__(self) -> System:
-        await self._begin()
-        return self
-
     async def subscribe(
         self,
         name: str,
@@ -134,10 +131,6 @@ class System(_AsyncSystem[SyncSystem]):
 
 class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
     """As what `smile.connect` gives, with coroutines. Publishing needs no thread while there is room to send."""
-
-    async def __aenter__(self) -> RemoteSystem:
-        await self._begin()
-        return self
 
     async def publish(self, stream: str, row: Mapping[str, object], *, once: tuple[str, int] | None = None) -> int:
         tick: int = await self._published(stream, partial(self.sync.publish_nowait, stream, row, once=once))
@@ -225,7 +218,7 @@ class AsyncSubscription:
     async def close(self) -> None:
         self.sync.close()
 
-    async def __aenter__(self) -> AsyncSubscription:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

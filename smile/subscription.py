@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -41,7 +41,8 @@ class Change:
     one that is no longer in the view (`row` then has its last values). `key` identifies the row from change to change:
     the view's key, or other columns where those can change. `bounds` has for every column the range (low, high) in
     which its value lies as of `as_of`, None where there is no limit; only with `emit bounds`. `final`: this row can no
-    longer change. `as_of` is the tick up to which everything is included.
+    longer change. `as_of` is the tick up to which everything is included; of several changes of one row in one batch
+    only the last includes all of it.
     """
 
     kind: Kind
@@ -366,7 +367,7 @@ class Subscription:
             self._wake()
         self._on_close(self)
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

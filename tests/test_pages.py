@@ -12,7 +12,10 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MPL = re.compile(r"^```mpl\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/embedding.md"])
+PAGES = ["README.md", "docs/tutorial.md", "docs/embedding.md", "docs/clients.md", "docs/http.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run_as_one_program(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path(page).read_text(encoding="utf-8")
     assert len(PYTHON.findall(text)) == text.count("```python") > 0

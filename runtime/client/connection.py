@@ -292,6 +292,11 @@ class Connection:
 
     # The I/O thread
 
+    @property
+    def is_here(self) -> bool:
+        """Is this the I/O thread? Nothing may be waited for in it."""
+        return threading.current_thread() is self._thread
+
     def post(self, work: Callable[[], object]) -> None:
         """Do this in the I/O thread, soon."""
         if threading.current_thread() is self._thread:
@@ -414,7 +419,7 @@ class Connection:
         self.leaves.confirmed(uplink, edge)
 
     def attach_refused(self, uplink: Uplink, edge: str, code: str, reason: str) -> None:
-        self.leaves.refused(uplink, edge, reason)
+        self.leaves.refused(uplink, edge, code, reason)
 
     def welcomed(self, uplink: Uplink, is_new: bool) -> None:
         for request in [one for one in self._requests if one.uplink is uplink]:

@@ -30,6 +30,7 @@ class LeafHandle:
 
     def __init__(self, connection: Connection, name: str, edge: str, component: str, uplink: Uplink) -> None:
         self.failure: str | None = None
+        self.failure_code = ""
         self.name = name
         self.edge = edge
         self.component = component
@@ -132,6 +133,6 @@ class Leaves:
             handle.failure = None
             self.host.nudge(handle.name, handle.edge)
 
-    def refused(self, uplink: Uplink, edge: str, reason: str) -> None:
+    def refused(self, uplink: Uplink, edge: str, code: str, reason: str) -> None:
         for handle in self._by_wire.get((id(uplink), edge), ()):
-            handle.failure = reason
+            handle.failure, handle.failure_code = reason, code

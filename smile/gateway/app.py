@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,6 +50,9 @@ from smile.gateway.rights import HttpUser, HttpUsers, NoToken
 
 CONNECT_SECONDS = 5.0
 """For everything that a request waits for."""
+
+LOOK_SECONDS = 2.0
+"""So often, and only when somebody asks for something, it is checked whether there is a new deployment."""
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -90,6 +94,7 @@ class Site:
         self._address = address
         self._keys = keys
         self._lock = asyncio.Lock()
+        self._look_at = 0.0
         self._system: aio.RemoteSystem | None = None
         self._feeds: Feeds | None = None
         self._posting: Posting | None = None
@@ -97,6 +102,9 @@ class Site:
     async def system(self) -> aio.RemoteSystem:
         """Raises ConnectFailed while the broker has nothing deployed."""
         async with self._lock:
+            if self._system is not None and monotonic() >= self._look_at:
+                self._look_at = monotonic() + LOOK_SECONDS
+                await self._leave_if_outdated(self._system)
             if self._system is None:
                 made = aio.connect(self._address, keys=self._keys, name="http gateway", timeout=CONNECT_SECONDS)
                 await made.__aenter__()
@@ -104,6 +112,14 @@ class Site:
                 self._feeds = Feeds(made)
                 self._posting = Posting(made)
             return self._system
+
+    async def _leave_if_outdated(self, system: aio.RemoteSystem) -> None:
+        """After a new deployment the next request connects again; readers come back and get a snapshot."""
+        digests = {body.get("deployment") for body in (await system.status()).values() if "error" not in body}
+        if digests - {system.sync.deployment.digest}:
+            log.info("the deployment has changed")
+            await self.close()
+            self._system = None
 
     async def feeds(self) -> Feeds:
         await self.system()

@@ -59,6 +59,7 @@ class Feed:
         self.readers = 0
         self.unread_since = monotonic()
         self.failure: str | None = None
+        self.is_closed = False
         self._name = secrets.token_hex(6)
         self._subscription = subscription
         self._state: dict[tuple[object, ...], str] = {}
@@ -70,7 +71,7 @@ class Feed:
         self._has_snapshot = asyncio.Event()
 
     def has_ended(self) -> bool:
-        return self.failure is not None
+        return self.failure is not None or self.is_closed
 
     # From the view
 
@@ -80,7 +81,7 @@ class Feed:
                 self._learn(batch)
                 self._tell()
                 await asyncio.sleep(0)  # readers first: a busy view must not keep them from what it says
-            self.failure = self.failure or "the gateway has stopped"
+            self.is_closed = True
         except SmileError as error:
             self.failure = str(error)
         self._tell()
@@ -132,7 +133,8 @@ class Feed:
                     at += 1
                 if at == self._next and not self.has_ended() and not await _happens(pulse):
                     yield Event("quiet", None, "")
-            yield Event("failed", None, to_text({"kind": "failed", "reason": self.failure}))
+            if self.failure is not None:  # otherwise readers simply come back, later or elsewhere
+                yield Event("failed", None, to_text({"kind": "failed", "reason": self.failure}))
         finally:
             self.readers -= 1
             self.unread_since = monotonic()
@@ -161,6 +163,8 @@ class Feed:
             )
 
     async def close(self) -> None:
+        self.is_closed = True
+        self._tell()
         await self._subscription.close()
         self._task.cancel()
 

@@ -20,9 +20,12 @@ from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.events import Deliver, Stepped
 from runtime.protocol.leaf import Leaf
 from smile.delivery import leaf_of
-from smile.errors import Closed
+from smile.errors import Closed, NotAllowed, SmileError
 
 T = TypeVar("T")
+
+REFUSED_RIGHTS = {"subscribe", "not-listed"}
+"""Codes by which a broker's policy refuses to feed a leaf."""
 
 
 class LeafSource:
@@ -99,9 +102,14 @@ class LeafSource:
             tell()
 
     @property
-    def failure(self) -> str | None:
+    def failure(self) -> SmileError | None:
         """Why the brokers do not feed this leaf any more."""
-        return self._broken or (None if self._handle is None else self._handle.failure)
+        if self._broken is not None:
+            return SmileError(self._broken)
+        if self._handle is None or self._handle.failure is None:
+            return None
+        is_right = self._handle.failure_code in REFUSED_RIGHTS
+        return NotAllowed(self._handle.failure) if is_right else SmileError(self._handle.failure)
 
     def close(self) -> None:
         handle, self._handle = self._handle, None

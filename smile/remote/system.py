@@ -19,6 +19,7 @@ from typing import Any
 
 from compiler.plan.build import ProgramPlan, ViewPlan
 from runtime.batch import Batch
+from runtime.broker.tuning import ROWS_MAX
 from runtime.client.connection import Connection, Standing
 from runtime.plan import Emit, Plan
 from runtime.protocol.coverage import NO_TICK
@@ -103,6 +104,8 @@ class RemoteSystem(Reading):
             nothing: Future[Any] = Future()
             nothing.set_result(())
             return nothing
+        if number > ROWS_MAX:
+            raise SmileError(f"`{stream}`: {number} rows in one call, which are all in or all out; at most {ROWS_MAX}")
         return lane.submit(columns, number, single=False, once=once)
 
     def has_room(self, stream: str) -> bool:
@@ -123,6 +126,8 @@ class RemoteSystem(Reading):
 
     def outcome(self, future: Future[Any]) -> Any:
         """What a future of `publish_nowait` gives; waits as long as `publish` would, and raises what it would."""
+        if self._connection.is_here and not future.done():
+            raise SmileError("a future's callback runs where the answers come in: it cannot wait for one there")
         try:
             return future.result(self._timeout)
         except TimeoutError:
@@ -173,7 +178,7 @@ class RemoteSystem(Reading):
 
     def _look(self, opened: OpenView, needed: list[str]) -> None:
         if opened.source.failure is not None:
-            raise SmileError(opened.source.failure)
+            raise opened.source.failure
         failure = self._failure_in(self._standing(needed), opened.plan)
         if failure is not None:
             raise failure
@@ -340,8 +345,7 @@ class RemoteSystem(Reading):
         standing = self._standing([component.name for component in needed])
         for opened in views:
             failure: SmileError | None = self._failure_in(standing, opened.plan)
-            if failure is None and opened.source.failure is not None:
-                failure = SmileError(opened.source.failure)
+            failure = failure or opened.source.failure
             for subscription in list(opened.hub.subscriptions) if failure is not None else ():
                 assert failure is not None
                 subscription.fail(failure)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import Any
 
 import httpx
@@ -19,6 +19,8 @@ from websockets.sync.client import connect as websocket
 from websockets.typing import Origin
 
 import smile
+from smile.deploy.bundles import compile_file, make_deployment
+from smile.deploy.placement import hosted_components
 from smile.gateway import feed
 from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
@@ -425,3 +427,24 @@ def test_the_gateway_survives_its_broker(brokers: LocalBrokers, item: int) -> No
         gateway.close()
     with smile.connect(brokers.address) as system:
         assert {"item": item, "total": 3} in system.rows("Sold")
+
+
+def test_after_a_new_deployment_the_gateway_goes_on_with_it(
+    brokers: LocalBrokers, http: httpx.Client, item: int, tmp_path: Path
+) -> None:
+    http.post("/streams/Sales", json=sale(item, 4))
+    path = tmp_path / "shop.mpl"
+    path.write_text(f"{PROGRAM}view Doubled = from Sold |> extend twice := total * 2;", encoding="utf-8")
+    program = compile_file(path)
+    placement = {component.name: "b1" for component in hosted_components(program.plan)}
+    made = make_deployment(program, brokers.addresses, placement, previous=brokers.deployment)
+    with told(http, "/views/Sold/changes") as events:
+        next(events)
+        with smile.connect(brokers.address) as system:
+            system.connection.deploy(made.to_wire())
+        end = monotonic() + 30
+        while http.get("/views/Doubled").status_code != 200:
+            assert monotonic() < end
+            sleep(0.1)
+        assert rows(http, "Doubled", item) == [{"item": item, "total": 4, "twice": 8}]
+        assert [name for name, _, _ in events if name == "failed"] == [], "readers come back by themselves"
