@@ -30,9 +30,9 @@ from runtime.broker.uplink import Uplink
 from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
 from runtime.client.lanes import Columns, Entry, Lane, Ticks
 from runtime.client.leaves import LeafHandle, Leaves
+from runtime.client.standing import Standing
 from runtime.plan import Component, Plan
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.messages import Message
 from runtime.security.endpoints import check_connecting
 from runtime.security.keys import Keys
@@ -50,15 +50,6 @@ POLL_MS_MAX = 1_000
 REQUEST_TIMEOUT_S = 10.0
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where components stand. `silent`: brokers that did not answer in time."""
-
-    coverages: dict[str, LineageCoverage]
-    failures: dict[str, tuple[str, str]]
-    silent: frozenset[str]
 
 
 @dataclass(eq=False, slots=True)

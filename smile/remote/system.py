@@ -20,7 +20,8 @@ from typing import Any
 from compiler.plan.build import ProgramPlan, ViewPlan
 from runtime.batch import Batch
 from runtime.broker.tuning import ROWS_MAX
-from runtime.client.connection import Connection, Standing
+from runtime.client.connection import Connection
+from runtime.client.standing import Standing
 from runtime.plan import Emit, Plan
 from runtime.protocol.coverage import NO_TICK
 from smile.deploy.bundles import components_of
