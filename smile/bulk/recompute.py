@@ -13,8 +13,7 @@ from typing import Any
 from compiler.bulk.expressions import spark_type
 from compiler.bulk.program import BulkProgram, bulk_program
 from compiler.bulk.writer import NotInBulk
-from mpl.typed import Column, Schema
-from mpl.types import DecimalType, TimeType
+from mpl.typed import Schema
 from smile.bulk.sources import Sources
 from smile.errors import SmileError
 from smile.program import Program
@@ -34,27 +33,15 @@ class Recomputed:
     @property
     def frame(self) -> Any:
         """With names and types as users know them; hidden columns are left out."""
-        from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
+        from runtime.bulk.columns import LoggedColumn
+        from runtime.bulk.evaluate import shown
 
-        shown = [
-            _shown(F.col(f"c{at}"), column).alias(column.name)
+        columns = {
+            at: LoggedColumn(column.name, str(column.type))
             for at, column in enumerate(self.schema.columns)
             if not column.hidden
-        ]
-        return self.canonical.select(*shown)
-
-
-def _shown(value: Any, column: Column) -> Any:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    match column.type:
-        case DecimalType(precision=precision, scale=scale):
-            unit = F.lit(10**scale).cast("decimal(19,0)")
-            return (value.cast("decimal(19,0)") / unit).cast(f"decimal({precision},{scale})")
-        case TimeType():
-            return F.timestamp_micros(value)
-        case _:
-            return value
+        }
+        return shown(self.canonical, columns)
 
 
 def plan_of(program: Program, view: str) -> BulkProgram:
