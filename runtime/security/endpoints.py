@@ -17,7 +17,7 @@ from runtime.security.errors import BadKey, NotSecured
 from runtime.security.keys import Keys, PublicKey
 
 ZAP_DOMAIN = b"smile"
-HANDSHAKE_MS = 10_000
+HANDSHAKE_MS = 5_000
 """A peer that has not proved who it is by then is cut off."""
 
 _KEY_MARK = "?key="

@@ -70,7 +70,8 @@ class Authenticator:
         if code:
             key = credentials[0].hex() if code == "unknown-key" else ""
             self.refusals.note(code, place, f"key {key}" if key else f"by {mechanism[:20]!r}")
-            return [*head, b"400", code.encode(), b"", b""]
+            # "Not now": after a plain "no" ZeroMQ would never try again, and the key may be listed a moment later.
+            return [*head, b"300", code.encode(), b"", b""]
         self.admitted += 1
         return [*head, b"200", b"", name.encode(), b""]
 

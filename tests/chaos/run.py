@@ -141,7 +141,10 @@ class Run:
         self._set_faults(link, USUAL)
 
     def _set_faults(self, link: str, faults: Faults) -> None:
-        self.proxy.set_faults(link, to_server=faults, to_client=faults)
+        """Towards a data endpoint only subscriptions travel. ZeroMQ repeats them when it connects again: they are lost with
+        a connection or not at all."""
+        to_server = Faults() if link.endswith(" data") else faults
+        self.proxy.set_faults(link, to_server=to_server, to_client=faults)
 
     @property
     def _addresses(self) -> list[str]:

@@ -8,6 +8,7 @@ newest. Ends when the file `stop` appears in its folder.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -66,13 +67,18 @@ class Tokens:
         fresh.replace(self._path)
 
 
+def has_ended(folder: Path) -> bool:
+    """Told to stop, or left alone by a run that was killed."""
+    return (folder / STOP_FILE).exists() or not folder.exists() or os.getppid() == 1
+
+
 def follow(system: Any, wanted: Wanted, folder: Path) -> None:
     record = RecordWriter(folder / f"{wanted.name}.jsonl")
     tokens = Tokens(folder / f"{wanted.name}.token") if wanted.resumes else None
     resume = None if tokens is None else tokens.newest
     subscription = None
     while subscription is None:
-        if (folder / STOP_FILE).exists():
+        if has_ended(folder):
             return
         try:
             subscription = system.subscribe(wanted.view, emit=wanted.emit, resume=resume)
@@ -80,7 +86,7 @@ def follow(system: Any, wanted: Wanted, folder: Path) -> None:
             continue
     record.mark("start" if resume is None else "resume", 0 if tokens is None else tokens.number)
     next_token = 0.0
-    while not (folder / STOP_FILE).exists():
+    while not has_ended(folder):
         batch = subscription.wait(0.2)
         if batch is not None and (len(batch) or batch.kind == "snapshot"):
             record.batch(batch)

@@ -174,6 +174,25 @@ def test_a_key_listed_later_gets_in_later(door: Door, allowed: Path) -> None:
     assert door.names == ["new"]
 
 
+def test_a_connection_that_was_too_early_gets_in_by_itself(door: Door, allowed: Path) -> None:
+    newcomer = new_keys("new")
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.linger = 0
+        secure_client(dealer, newcomer, door.keys.public)
+        dealer.connect(door.address(door.router))
+        dealer.send(b"hello")
+        end = time.monotonic() + QUIET_S
+        while time.monotonic() < end:
+            door.turn()
+        assert door.names == []
+        add_entry(allowed, entry_for("new", newcomer.public))
+        assert door.watched.reload_if_changed() == {"new"}
+        end = time.monotonic() + PATIENCE_S
+        while not dealer.poll(0) and time.monotonic() < end:
+            door.turn()
+        assert door.names == ["new"]
+
+
 def test_a_broker_is_a_client_of_another(door: Door, allowed: Path, listed: Keys) -> None:
     """One process with secured sockets of both sides, as brokers have."""
     other = Door(allowed, listed)
@@ -216,7 +235,7 @@ def test_strangers_cost_no_memory(allowed: Path) -> None:
                 key = number.to_bytes(32, "big")
                 asker.send_multipart([b"", b"1.0", b"1", b"smile", b"10.1.2.3", b"", b"CURVE", key])
                 assert authenticator.serve() == 1
-                assert asker.recv_multipart()[3] == b"400"
+                assert asker.recv_multipart()[3] == b"300"
 
         try:
             ask(1000)
@@ -242,7 +261,7 @@ def test_malformed_questions_are_dropped_and_a_turn_is_bounded(allowed: Path) ->
         for question in (*wrong, *otherwise):
             asker.send_multipart(question)
         assert authenticator.serve() == len(wrong) + len(otherwise)
-        assert [asker.recv_multipart(zmq.DONTWAIT)[3] for _ in otherwise] == [b"400"] * len(otherwise)
+        assert [asker.recv_multipart(zmq.DONTWAIT)[3] for _ in otherwise] == [b"300"] * len(otherwise)
         assert not asker.poll(0)
         for _ in range(ANSWERS_PER_TURN + 1):
             asker.send_multipart(good)
