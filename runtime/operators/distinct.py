@@ -14,10 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.operator import Operator
-from runtime.operators.row_operator import RowOperator, are_final, old_rows, picker
+from runtime.operators.row_operator import RowOperator, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
+from runtime.rows import Rows
 from runtime.values import Key
+
+
+@dataclass(frozen=True)
+class _Loop:
+    read: tuple[int, ...]
+    key: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,16 @@ class DistinctSpec(OperatorSpec):
 
     columns: tuple[int, ...]
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        return loop_of(self.columns, output)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         return Distinct((self.columns,), inputs, output)
+
+
+def loop_of(columns: Sequence[int], output: Relation) -> Code:
+    """The loop over rows of which these columns make an output row."""
+    return Code("distinct.py.j2", _Loop(tuple(dict.fromkeys(columns)), names_of(columns), Table.of(output)))
 
 
 class Distinct(RowOperator):
@@ -37,7 +54,7 @@ class Distinct(RowOperator):
         super().__init__(inputs, output)
         if output.key_width != output.width or any(len(chosen) != output.width for chosen in columns):
             raise PlanError(f"{output.name}: every column of a set belongs to its key")
-        self._pick = [picker(chosen) for chosen in columns]
+        self._loops = [loop_of(chosen, output).load() for chosen in columns]
         self._wanders = [not are_final(*pair) for pair in zip(inputs, columns, strict=True)]
         self._support: dict[Key, int] = {}  # versioned only: visible input rows by output row
 
@@ -45,41 +62,28 @@ class Distinct(RowOperator):
         return self.relation.versioned  # to count the support again after a restart
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        keys = [self._pick[edge](row) for row in batch.rows()]
         touched: list[int] = []
         if not self.relation.versioned:
-            self._witness(keys, batch, touched)
+            witness = self._loops[edge]["witness"]
+            witness(batch.columns, batch.visible, batch.max_ticks, self.table(), touched.append)
             return touched
-        change: dict[Key, int] = {}
-        reached: dict[Key, int] = {}
-        for i, old in enumerate(old_rows(self.inputs[edge], slots)):
-            tick = batch.max_ticks[i]
-            for key, delta in ((keys[i], int(batch.visible[i])), (None if old is None else self._pick[edge](old), -1)):
-                if key is not None:
-                    change[key] = change.get(key, 0) + delta
-                    reached[key] = max(tick, reached.get(key, tick))
-        for key, tick in reached.items():
-            self._add_support(key, change[key])
-            self.put(key, (), key in self._support, tick, touched)
+        copy = self.inputs[edge]
+        assert copy is not None, "a versioned set remembers all its inputs"
+        parts = self._gathered(edge, batch, slots, copy.visible, copy)
+        support = self._support
+        self._loops[edge]["settle"](parts, support, support.get, support.pop, self.table(), touched.append)
         if self._wanders[edge]:
             self.wander(batch, self.rows.tombstones(), touched)  # what is visible has its supporters
         return touched
 
-    def _witness(self, keys: list[Key], batch: Batch, touched: list[int]) -> None:
-        """Rows only appear: the first witness decides."""
-        rows = self.rows
-        for key, visible, tick in zip(keys, batch.visible, batch.max_ticks, strict=True):
-            slot = rows.index.get(key, -1)
-            if slot < 0 or not rows.visible[slot]:
-                self.put(key, (), visible, tick, touched)
-
-    def _add_support(self, key: Key, delta: int) -> None:
-        support = self._support.get(key, 0) + delta
-        assert support >= 0, f"{self.relation.name}: {key} is supported by {support} rows"
-        if support:
-            self._support[key] = support
-        else:
-            self._support.pop(key, None)
+    def _gathered(
+        self, edge: int, batch: Batch, slots: Sequence[int], was: Sequence[bool], copy: Rows
+    ) -> dict[Key, list[int]]:
+        """For each output row the largest tick that reached it, and how many supporters it wins."""
+        parts: dict[Key, list[int]] = {}
+        gather = self._loops[edge]["gather"]
+        gather(batch.columns, batch.visible, batch.max_ticks, slots, was, copy.columns, parts, parts.get)
+        return parts
 
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
         if self.relation.versioned or self.input_relations[edge].is_event:
@@ -88,11 +92,14 @@ class Distinct(RowOperator):
         return [key for key, visible in zip(keys, batch.visible, strict=True) if visible]
 
     def restore_extra(self, data: dict[str, object]) -> None:
-        if self.relation.versioned:
-            self._support = {}
-            for edge, (pick, copy) in enumerate(zip(self._pick, self.inputs, strict=True)):
-                if self._wanders[edge]:
-                    self.recall_wanderers(edge)
-                assert copy is not None, "a versioned set remembers all its inputs"
-                for slot in copy.visible_slots():
-                    self._add_support(pick(copy.row_at(slot)), 1)
+        if not self.relation.versioned:
+            return
+        self._support = {}
+        for edge, copy in enumerate(self.inputs):
+            if self._wanders[edge]:
+                self.recall_wanderers(edge)
+            assert copy is not None, "a versioned set remembers all its inputs"
+            rows = copy.select(copy.visible_slots())
+            count = len(rows)
+            for key, (_, supporters) in self._gathered(edge, rows, range(count), [False] * count, copy).items():
+                self._support[key] = self._support.get(key, 0) + supporters

@@ -15,11 +15,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.operator import Operator
-from runtime.operators.ordering import Order, SortKey, sort_key
-from runtime.operators.row_operator import Row, RowOperator, picker
+from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
-from runtime.values import Key
+from runtime.values import Key, Value
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`by`: where the order column of an event is, `held_by`, `held_tick`: where those of the held one are."""
+
+    read: tuple[int, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    results: tuple[str, ...]
+    by: str
+    is_by_tick: bool
+    sign: str
+    held_by: str
+    held_tick: str
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +46,23 @@ class LatestSpec(OperatorSpec):
     columns: tuple[int, ...]
     by: int = 0
     first: bool = False
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        names = names_of(self.columns)
+        width = output.key_width
+        loop = _Loop(
+            tuple(dict.fromkeys(self.columns)),
+            names[:width],
+            names[width:],
+            tuple(f"x{number}" for number in range(width, output.width)),
+            f"c{self.by}",
+            self.by == 0,
+            "<" if self.first else ">",
+            f"outputs[{self.columns.index(self.by)}]",
+            f"outputs[{self.columns.index(0)}]",
+            Table.of(output),
+        )
+        return Code("latest.py.j2", loop)
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if not inputs[0].is_event or len(self.columns) != output.width:
@@ -42,23 +75,11 @@ class LatestSpec(OperatorSpec):
 class Latest(RowOperator):
     def __init__(self, spec: LatestSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._group = picker(spec.columns[: output.key_width])
-        self._values = picker(spec.columns[output.key_width :])
-        down = not spec.first  # best = first in this order
-        self._rank = sort_key((Order(spec.by, down), Order(0, down)))
-        by, tick = spec.columns.index(spec.by), spec.columns.index(0)
-        self._rank_held = sort_key((Order(by, down), Order(tick, down)))
+        self.spec = spec
+        self._apply = spec.code(inputs, output).load()["apply"]
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        best: dict[Key, tuple[SortKey, Row, int]] = {}
-        for row, tick in zip(batch.rows(), batch.max_ticks, strict=True):
-            group = self._group(row)
-            rank = self._rank(row)
-            if group not in best or rank < best[group][0]:
-                best[group] = (rank, row, tick)
+        best: dict[Key, tuple[Value, ...]] = {}
         touched: list[int] = []
-        for group, (rank, row, tick) in best.items():
-            slot = self.rows.slot_of(group)
-            if slot < 0 or rank < self._rank_held(self.rows.row_at(slot)):
-                self.put(group, self._values(row), True, tick, touched)
+        self._apply(batch.columns, batch.max_ticks, best, best.get, self.table(), touched.append)
         return touched

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runtime.batch import Batch
 from runtime.loops.code import Code
-from runtime.operators.row_operator import Row, RowOperator, names_of, picker
+from runtime.operators.row_operator import EarlyStore, Row, names_of, picker
 from runtime.rows import Rows
 from runtime.values import Key
 
@@ -32,7 +32,8 @@ class MatchIndex:
         self._pick = picker(columns)
         self._null_matches = null_matches
         loop = _Loop(tuple(dict.fromkeys(columns)), names_of(columns), null_matches)
-        self._moves = Code("match_index.py.j2", loop).load()["moves"]
+        self.code = Code("match_index.py.j2", loop)
+        self._moves = self.code.load()["moves"]
         self.by_key: dict[Key, dict[int, None]] = {}
         self._keys: dict[int, Key] = {}
 
@@ -73,26 +74,8 @@ class MatchIndex:
         self.store(rows.select(slots), slots)
 
 
-class Matching(RowOperator):
-    """An operator that stores a batch before it computes, so that all rows of a side are read in one place."""
-
-    def take(self, edge: int, batch: Batch) -> list[int]:
-        copy = self.inputs[edge]
-        slots = copy.slots_for(batch) if copy is not None else []
-        return list(dict.fromkeys(self.apply(edge, batch, slots)))
-
-    def store_first(self, edge: int, batch: Batch, slots: Sequence[int]) -> Batch:
-        """Store the batch; what it replaced, for `store_again`."""
-        copy = self.inputs[edge]
-        assert copy is not None, "these rows are remembered"
-        old = copy.select(slots)
-        copy.store(slots, batch)
-        return old
-
-    def store_again(self, edge: int, slots: Sequence[int], old: Batch) -> None:
-        copy = self.inputs[edge]
-        assert copy is not None, "these rows are remembered"
-        copy.store(slots, old)
+class Matching(EarlyStore):
+    """An operator over two inputs."""
 
     def sides(self) -> list[object]:
         """Columns, visibility and ticks of the left rows and of the right ones, as loops take them."""

@@ -11,6 +11,7 @@ from functools import total_ordering
 from typing import Any
 
 from runtime.operators.row_operator import Row
+from runtime.plan import Column, Relation, ValueType
 from runtime.values import Value
 
 SortKey = tuple[Any, ...]
@@ -31,6 +32,22 @@ class _Reversed:
 
     def __lt__(self, other: _Reversed) -> bool:
         return self.text > other.text
+
+
+def sort_key_text(order: Sequence[Order], relation: Relation) -> tuple[str, ...]:
+    """The same in a generated loop: the parts of the tuple, from the columns c0, c1, ... of a visible row."""
+    return tuple(_part_text(part, relation.columns[part.column]) for part in order)
+
+
+def _part_text(part: Order, column: Column) -> str:
+    name = f"c{part.column}"
+    value = name if not part.descending else f"down({name})" if column.type is ValueType.TEXT else f"-{name}"
+    return f"((1, 0) if {name} is None else (0, {value}))" if column.nullable else f"(0, {value})"
+
+
+def reversed_text(text: str) -> _Reversed:
+    """`down` in generated loops."""
+    return _Reversed(text)
 
 
 def sort_key(order: Sequence[Order]) -> Callable[[Row], SortKey]:

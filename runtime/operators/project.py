@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from runtime.batch import Batch
 from runtime.loops.code import Code
-from runtime.operators.distinct import Distinct
+from runtime.operators.distinct import Distinct, loop_of
 from runtime.operators.operator import EventOperator, Operator
 from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
@@ -36,8 +36,10 @@ class ProjectSpec(OperatorSpec):
 
     def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code | None:
         """None for events: their columns are passed on whole."""
-        if output.is_event or not self._keeps_key(inputs[0], output):
+        if output.is_event:
             return None
+        if not self._keeps_key(inputs[0], output):
+            return loop_of(self.columns, output)
         key, values = self.columns[: output.key_width], self.columns[output.key_width :]
         read = tuple(dict.fromkeys(self.columns))
         return Code("project.py.j2", _Loop(read, names_of(key), names_of(values), Table.of(output)))
@@ -52,10 +54,9 @@ class ProjectSpec(OperatorSpec):
             if self.columns[:1] != (0,):
                 raise PlanError(f"{output.name}: events keep their tick in front")
             return EventProject(self, inputs, output)
-        code = self.code(inputs, output)
-        if code is not None:
-            return Project(code, inputs, output)
-        return Distinct((self.columns,), inputs, output)
+        if not self._keeps_key(inputs[0], output):
+            return Distinct((self.columns,), inputs, output)
+        return Project(self, inputs, output)
 
 
 class EventProject(EventOperator):
@@ -73,8 +74,10 @@ class EventProject(EventOperator):
 class Project(RowOperator):
     """The key is kept: one output row for each input row."""
 
-    def __init__(self, code: Code, inputs: tuple[Relation, ...], output: Relation) -> None:
+    def __init__(self, spec: ProjectSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
+        code = spec.code(inputs, output)
+        assert code is not None, "rows of a state relation are projected in a loop"
         self._apply = code.load()["apply"]
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:

@@ -115,6 +115,28 @@ class RowOperator(Operator):
         self._wander_tick = max([self._wander_tick, *(copy.max_tick[slot] for slot in copy.slots())])
 
 
+class EarlyStore(RowOperator):
+    """An operator that stores a batch before it computes, so that all rows are read in one place."""
+
+    def take(self, edge: int, batch: Batch) -> list[int]:
+        copy = self.inputs[edge]
+        slots = copy.slots_for(batch) if copy is not None else []
+        return list(dict.fromkeys(self.apply(edge, batch, slots)))
+
+    def store_first(self, edge: int, batch: Batch, slots: Sequence[int]) -> Batch:
+        """Store the batch; what it replaced, for `store_again`."""
+        copy = self.inputs[edge]
+        assert copy is not None, "these rows are remembered"
+        old = copy.select(slots)
+        copy.store(slots, batch)
+        return old
+
+    def store_again(self, edge: int, slots: Sequence[int], old: Batch) -> None:
+        copy = self.inputs[edge]
+        assert copy is not None, "these rows are remembered"
+        copy.store(slots, old)
+
+
 def picker(columns: Sequence[int]) -> Picker:
     """A function from a row to the tuple of these columns."""
     if not columns:

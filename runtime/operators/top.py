@@ -19,12 +19,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.operator import Operator
-from runtime.operators.ordering import Order, SortKey, sort_key
-from runtime.operators.row_operator import RowOperator, are_final, old_rows, picker
+from runtime.operators.ordering import Order, SortKey, reversed_text, sort_key_text
+from runtime.operators.row_operator import EarlyStore, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.protocol.coverage import NO_TICK
+from runtime.rows import Rows
 from runtime.values import Key, Value
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`order`, `key_order`, `group`: of a row c0, c1, ...; `held_group`, `key`, `values`: of a row in the copy."""
+
+    is_event: bool
+    read: tuple[int, ...]
+    order: tuple[str, ...]
+    key_order: tuple[str, ...]
+    group: tuple[str, ...]
+    wanders: bool
+    width: int
+    held_group: tuple[str, ...]
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,25 @@ class TopSpec(OperatorSpec):
     rank: bool = False
     with_ties: bool = False
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        (source,) = inputs
+        keys = range(source.key_width)
+        held = tuple(f"h{number}[at]" for number in range(source.width))
+        loop = _Loop(
+            source.is_event,
+            tuple(sorted({*self.group, *keys, *(part.column for part in self.order)})),
+            sort_key_text(self.order, source),
+            sort_key_text([Order(number) for number in keys], source),
+            names_of(self.group),
+            not are_final(source, self.group),
+            source.width,
+            tuple(held[number] for number in self.group),
+            held[: source.key_width],
+            (*held[source.key_width :], *(("rank",) if self.rank else ())),
+            Table.of(output),
+        )
+        return Code("top.py.j2", loop)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if (inputs[0].key_width, inputs[0].width + self.rank) != (output.key_width, output.width):
             raise PlanError(f"{output.name}: has other columns than {inputs[0].name}")
@@ -49,17 +87,16 @@ class TopSpec(OperatorSpec):
 Candidate = tuple[SortKey, SortKey, int]  # order columns, key, slot: sorts best first
 
 
-class _Ranking(RowOperator):
+class _Ranking(EarlyStore):
     """What both forms share: the order, and how many of the best are in."""
 
     def __init__(self, spec: TopSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self._limit, self._has_rank, self._with_ties = spec.limit, spec.rank, spec.with_ties
-        self._group = picker(spec.group)
-        self._order = sort_key(spec.order)
-        self._key_order = sort_key([Order(c) for c in range(inputs[0].key_width)])
         self._wanders = not are_final(inputs[0], spec.group)
         self._ranked: dict[Key, list[Candidate]] = {}
+        functions = spec.code(inputs, output).load(down=reversed_text)
+        self._rank, self._settle_all = functions["rank"], functions.get("settle")
 
     def _inside(self, ranked: list[Candidate]) -> int:
         """How many of the best are visible."""
@@ -80,15 +117,21 @@ class TopOfEvents(_Ranking):
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
         width = self.relation.key_width
-        for row, tick in zip(batch.rows(), batch.max_ticks, strict=True):
+        for row, tick, (group, place) in zip(batch.rows(), batch.max_ticks, self._places(batch), strict=True):
             key = row[:width]
-            ranked = self._ranked.setdefault(self._group(row), [])
+            ranked = self._ranked.setdefault(group, [])
             self.put(key, self._with_rank(row[width:], 0), False, tick, touched)
-            candidate = (self._order(row), self._key_order(row), self.rows.slot_of(key))
+            candidate = (*place[:2], self.rows.slot_of(key))
             at = bisect_left(ranked, candidate)
             ranked.insert(at, candidate)
             self._settle(ranked, at, touched)
         return touched
+
+    def _places(self, batch: Batch, slots: Sequence[int] | None = None) -> list[tuple[Key, Candidate]]:
+        """The group and the place of each row; candidates have these slots, or their number in the batch."""
+        places: list[tuple[Key, Candidate]] = []
+        self._rank(batch.columns, range(len(batch)) if slots is None else slots, places.append)
+        return places
 
     def _settle(self, ranked: list[Candidate], first: int, touched: list[int]) -> None:
         """Rows from this place on have got a better one before them: new ranks, or out for good."""
@@ -117,9 +160,9 @@ class TopOfEvents(_Ranking):
 
     def restore_extra(self, data: dict[str, object]) -> None:
         self._ranked = {}
-        for slot in self.rows.visible_slots():
-            row = self.rows.row_at(slot)
-            insort(self._ranked.setdefault(self._group(row), []), (self._order(row), self._key_order(row), slot))
+        slots = self.rows.visible_slots()
+        for group, place in self._places(self.rows.select(slots), slots):
+            insort(self._ranked.setdefault(group, []), place)
 
 
 class Top(_Ranking):
@@ -131,48 +174,50 @@ class Top(_Ranking):
         self._reached_tick: dict[Key, int] = {}
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
+        copy = self.inputs[edge]
+        assert copy is not None, "state rows are remembered"
         groups: dict[Key, None] = {}
-        old = old_rows(self.inputs[edge], slots)
-        for i, row in enumerate(batch.rows()):
-            tick, slot, before = batch.max_ticks[i], slots[i], old[i]
-            if before is not None:
-                group = self._group(before)
-                ranked = self._ranked[group]
-                del ranked[bisect_left(ranked, (self._order(before), self._key_order(before), slot))]
-                self._reach(group, slot, tick)
-                groups[group] = None
-            group = self._group(row)
+        places = self._places(batch, slots, copy.visible, copy)
+        for slot, tick, (group, place, old_group, old) in zip(slots, batch.max_ticks, places, strict=True):
+            if old_group is not None and old is not None:
+                ranked = self._ranked[old_group]
+                del ranked[bisect_left(ranked, old)]
+                self._reach(old_group, slot, tick)
+                groups[old_group] = None
             self._reach(group, slot, tick)
             groups[group] = None
-            if batch.visible[i]:
-                insort(self._ranked.setdefault(group, []), (self._order(row), self._key_order(row), slot))
+            if place is not None:
+                insort(self._ranked.setdefault(group, []), place)
+        copy.store(slots, batch)
         touched: list[int] = []
-        new = {slot: i for i, slot in enumerate(slots)}
         for group in groups:
-            self._settle(group, batch, new, touched)
+            self._settle(group, copy, touched)
         if self._wanders:
             self.wander(batch, self.rows.slots(), touched)
         return touched
+
+    def _places(
+        self, batch: Batch, slots: Sequence[int], was: Sequence[bool] | dict[int, bool], copy: Rows
+    ) -> list[tuple[Key, Candidate | None, Key | None, Candidate | None]]:
+        """The group and the place of each row, and of the one that it replaces."""
+        places: list[tuple[Key, Candidate | None, Key | None, Candidate | None]] = []
+        self._rank(batch.columns, batch.visible, slots, was, copy.columns, places.append)
+        return places
 
     def _reach(self, group: Key, slot: int, tick: int) -> None:
         self._reached.setdefault(group, {})[slot] = None
         self._reached_tick[group] = max(tick, self._reached_tick.get(group, tick))
 
-    def _settle(self, group: Key, batch: Batch, new: dict[int, int], touched: list[int]) -> None:
-        copy = self.inputs[0]
-        assert copy is not None, "state rows are remembered"
+    def _settle(self, group: Key, copy: Rows, touched: list[int]) -> None:
         ranked = self._ranked.get(group, [])
         ranks = {slot: place + 1 for place, (_, _, slot) in enumerate(ranked[: self._inside(ranked)])}
-        width = self.relation.key_width
-        for slot in list(self._reached[group]):
-            i = new.get(slot, -1)
-            row = tuple([column[i] for column in batch.columns]) if i >= 0 else copy.row_at(slot)
-            if self._group(row) != group:  # wandered off; its new group decides
-                del self._reached[group][slot]
-                continue
-            rank = ranks.get(slot, 0)
-            values = self._with_rank(row[width:], rank)
-            self.put(row[:width], values, rank > 0, self._reached_tick[group], touched)
+        reached = self._reached[group]
+        gone: list[int] = []  # wandered off; their new group decides
+        assert self._settle_all is not None, "the loop of state rows"
+        last = self._reached_tick[group]
+        self._settle_all(group, reached, ranks.get, last, copy.columns, self.table(), touched.append, gone.append)
+        for slot in gone:
+            del reached[slot]
 
     def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
@@ -180,12 +225,15 @@ class Top(_Ranking):
         self._ranked, self._reached, self._reached_tick = {}, {}, {}
         if self._wanders:
             self.recall_wanderers(0)
-        for slot in copy.slots():
-            row = copy.row_at(slot)
-            group = self._group(row)
+        slots = copy.slots()
+        rows = copy.select(slots)
+        nothing = dict.fromkeys(slots, False)
+        for slot, key, (group, place, _, _) in zip(
+            slots, rows.keys(copy.key_width), self._places(rows, slots, nothing, copy), strict=True
+        ):
             self._reach(group, slot, copy.max_tick[slot])
-            if copy.visible[slot]:
-                insort(self._ranked.setdefault(group, []), (self._order(row), self._key_order(row), slot))
-            held = self.rows.slot_of(row[: self.relation.key_width])
+            if place is not None:
+                insort(self._ranked.setdefault(group, []), place)
+            held = self.rows.slot_of(key)
             if held >= 0:  # what once reached the group and was replaced is remembered in its rows
                 self._reached_tick[group] = max(self._reached_tick[group], self.rows.max_tick[held])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from runtime.batch import Batch
 from runtime.loops.code import Code
-from runtime.operators.distinct import Distinct
+from runtime.operators.distinct import Distinct, loop_of
 from runtime.operators.operator import Operator
 from runtime.operators.row_operator import RowOperator, Table, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
@@ -29,6 +29,9 @@ class _Loop:
 @dataclass(frozen=True, slots=True)
 class UnionSpec(OperatorSpec):
     """The set of all rows of all in-edges; every column belongs to the key."""
+
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        return loop_of(range(output.width), output)
 
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         return Distinct(tuple(tuple(range(relation.width)) for relation in inputs), inputs, output)

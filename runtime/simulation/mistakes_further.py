@@ -110,8 +110,10 @@ ONE_MORE = r"(part\[[0-9]+\] (.)= value\n *part\[[0-9]+\] \2= 1)\n"
 
 def _latest_arrival(self: Any, _: int, batch: Any, __: Any) -> list[int]:
     touched: list[int] = []
+    width = self.relation.key_width
     for row, tick in zip(batch.rows(), batch.max_ticks, strict=True):
-        self.put(self._group(row), self._values(row), True, tick, touched)
+        made = [row[number] for number in self.spec.columns]
+        self.put(tuple(made[:width]), made[width:], True, tick, touched)
     return touched
 
 
