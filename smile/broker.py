@@ -65,6 +65,9 @@ PRODUCER_LASTS_US = 7 * 24 * 3_600 * 1_000_000
 """Every connection is a producer of its own. One that has published nothing for a week is forgotten when a broker
 starts; should it repeat a publish after that, the log takes it for a new one."""
 
+GATEWAY_SWITCH_S = 0.000_5
+"""With a gateway in the same process, its thread gives way to the loop after this at most; the usual 5 ms would show."""
+
 FILES_MAX = 65_536
 EXIT_CANNOT_START = 2
 TICKS_PER_US = StreamSpec(0).ticks_per_us
@@ -271,6 +274,7 @@ class BrokerProcess:
         from smile.gateway.server import start_gateway  # only brokers with a gateway load it
 
         assert self._endpoints is not None
+        sys.setswitchinterval(GATEWAY_SWITCH_S)
         host, _, port = http.rpartition(":")
         address = join_address(self._endpoints.address, None if self._keys is None else self._keys.public)
         security = self.settings.security

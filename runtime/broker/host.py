@@ -302,7 +302,7 @@ class Host(Shell):
         source: bytes | None = None,
     ) -> None:
         """What becomes of it is answered, now or at the end of the round."""
-        event = Published(producer, sequence, columns, self._clock.wall_us())
+        event = Published(producer, sequence, columns, self._clock.wall_us(), is_checked=True)  # by `_judge`
         refusal = self._judge(stream, event, previous)
         if refusal is not None:
             self.counters[f"publish_refused.{refusal.code}"] += 1
@@ -310,7 +310,7 @@ class Host(Shell):
             return
         hosted = self.hosted[stream]
         self._publishing.under_way(stream, producer, sequence, source)
-        instructions = hosted.component.handle(replace(event, is_checked=True))
+        instructions = hosted.component.handle(event)
         if any(isinstance(instruction, AppendToLog) for instruction in instructions):
             self._publishing.accepted(stream, producer, sequence, columns)
         self._carry_out_all(hosted, instructions, "", None)
