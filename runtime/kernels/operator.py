@@ -263,8 +263,8 @@ class KernelOperator(Operator):
 
     # Tombstones and checkpoints
 
-    def forget(self, slot: int) -> None:
-        self.table.forget(slot)
+    def forget_all(self, slots: Sequence[int]) -> None:
+        self.table.forget_all(slots)
 
     def export(self) -> dict[str, object]:
         return {"kernel": self.spec.digest, "rows": self.table.export()}

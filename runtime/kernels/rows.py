@@ -19,6 +19,7 @@ import numpy.typing as npt
 from runtime.batch import Batch
 from runtime.columns import ticks
 from runtime.kernels.dictionary import Dictionary
+from runtime.kernels.journal import Journal
 from runtime.kernels.spec import KernelSpec, Meta
 from runtime.plan import ValueType
 from runtime.protocol.coverage import NO_TICK
@@ -29,12 +30,6 @@ Integers = npt.NDArray[np.int64]
 
 SLOTS_MIN = 256
 BATCH_MIN = 256
-JOURNAL_SLACK = 1_024
-"""The journal may hold this many entries beyond four times the number of slots before stale ones are squeezed out."""
-
-MARKS_MAX = 16_384
-"""So many touched rows may wait to be entered into the journal: all at once they cost little more than one batch."""
-
 HASH_LOW = 0x4F1BBCDD
 HASH_HIGH = 0x42F0E1EB
 HALF = 0xFFFFFFFF
@@ -50,6 +45,18 @@ def hashed(keys: Sequence[Integers]) -> Integers:
     return mixed
 
 
+def fill_table(table: Integers, slots: Integers, keys: Sequence[Integers]) -> None:
+    """Enter slots with these keys into an empty table: linear probing, all at once. Those that find their place taken
+    go one further, round by round."""
+    mask = len(table) - 1
+    probes = hashed(keys) & mask
+    while len(slots):
+        is_free = table[probes] < 0
+        table[probes[is_free]] = slots[is_free]  # of several that want one place, one gets it
+        left = table[probes] != slots
+        slots, probes = slots[left], (probes[left] + 1) & mask
+
+
 class KernelRows:
     """`arrays` by the names of `KernelSpec.arguments`. `visible` and `max_tick` are views of them, one entry a slot.
     `numbers` is `meta` as Python's numbers."""
@@ -63,12 +70,7 @@ class KernelRows:
         self.output_names = [f"{column.where.value}_{column.number}" for column in spec.outputs]
         self.arrays: dict[str, Array] = {}
         self.generation = 0  # changes whenever arrays were replaced
-        self.last_step_array = np.zeros(0, np.int64)
-        self._journal_steps = np.zeros(JOURNAL_SLACK, np.int64)
-        self._journal_slots = np.zeros(JOURNAL_SLACK, np.int64)
-        self._journal_count = 0
-        self._marks: list[tuple[int, Integers]] = []  # (step, slots) that are not in the journal yet
-        self._marks_count = 0
+        self._journal = Journal()
         self._capacity = 0
         self._batch_capacity = 0
         self._shown = (-1, -1)
@@ -95,9 +97,7 @@ class KernelRows:
             if count:
                 grown[:count] = self.arrays[name][:count]
             self.arrays[name] = grown
-        last_step = np.zeros(capacity, np.int64)
-        last_step[:count] = self.last_step_array[:count]
-        self.last_step_array = last_step
+        self._journal.grow(capacity)
         self.arrays["at"] = np.zeros(capacity, np.int64)
         self._capacity = capacity
         size = 1 << (2 * capacity - 1).bit_length()  # at most half full
@@ -111,19 +111,9 @@ class KernelRows:
         return [*zeros, *(column.initial for column in self.spec.state), *([0] * len(self.spec.computed)), *ends]
 
     def _fill_table(self) -> None:
-        """Linear probing, all slots at once: those that find their place taken go one further, round by round."""
         count = self.count
-        if not count:
-            return
-        table = self.arrays["table"]
-        mask = len(table) - 1
         keys = [self.arrays[f"key_{number}"][:count] for number in range(self.key_width)]
-        slots, probes = np.arange(count), hashed(keys) & mask
-        while len(slots):
-            is_free = table[probes] < 0
-            table[probes[is_free]] = slots[is_free]  # of several that want one place, one gets it
-            left = table[probes] != slots
-            slots, probes = slots[left], (probes[left] + 1) & mask
+        fill_table(self.arrays["table"], np.arange(count), keys)
 
     def _grow_batch(self, rows: int) -> None:
         changing = self.spec.changing
@@ -215,68 +205,27 @@ class KernelRows:
         """All columns, key first: for tests, deliveries and stories."""
         return tuple(column[0] for column in self._decoded(np.array([slot])))
 
-    def forget(self, slot: int) -> None:
-        """Drop a tombstone (rule T2 decides when). The key keeps its slot and its state."""
-        self.arrays["present"][slot] = 0
-        self.arrays["max_tick"][slot] = NO_TICK
+    def forget_all(self, slots: Sequence[int]) -> None:
+        """Drop tombstones (rule T2 decides when). A key keeps its slot and its state."""
+        self.arrays["present"][slots] = 0
+        self.arrays["max_tick"][slots] = NO_TICK
 
     # The journal
 
     def mark(self, slots: Sequence[int], step: int) -> None:
         """These rows were touched in this step, which is not lower than any before; each is named once."""
-        if not len(slots):
-            return
-        self._marks.append((step, np.array(slots, np.int64)))
-        self._marks_count += len(slots)
-        if self._marks_count > MARKS_MAX:
-            self._enter_marks()
-
-    def _enter_marks(self) -> None:
-        """Bring the journal and `last_step` up to date."""
-        if not self._marks:
-            return
-        slots = np.concatenate([slots for _, slots in self._marks])
-        steps = np.repeat([step for step, _ in self._marks], [len(slots) for _, slots in self._marks])
-        self._marks, self._marks_count = [], 0
-        if self._journal_count + len(slots) > len(self._journal_steps):
-            self._squeeze_journal(len(slots))
-        count = self._journal_count
-        self.last_step_array[slots] = steps  # of a slot that is there several times the last one counts
-        self._journal_slots[count : count + len(slots)] = slots
-        self._journal_steps[count : count + len(slots)] = steps
-        self._journal_count += len(slots)
+        self._journal.mark(slots, step)
 
     @property
-    def last_step(self) -> list[int]:
-        """By slot: for checks, not for hot paths. What was forgotten is in no step."""
-        self._enter_marks()
-        count = self.count
-        steps: list[int] = np.where(self.arrays["present"][:count] != 0, self.last_step_array[:count], 0).tolist()
-        return steps
+    def last_step(self) -> memoryview:
+        """By slot; what was forgotten is in no step, whatever is left of it here."""
+        return self._journal.last_step().data
 
     def touched_since(self, step: int) -> list[int]:
         """Slots whose last touch is above `step`, in the order of these touches."""
-        self._enter_marks()
-        end = self._journal_count
-        first = int(np.searchsorted(self._journal_steps[:end], step, side="right"))
-        slots, steps = self._journal_slots[first:end], self._journal_steps[first:end]
-        live = (self.last_step_array[slots] == steps) & (self.arrays["present"][slots] != 0)
-        found: list[int] = slots[live].tolist()
+        slots = self._journal.touched_since(step)
+        found: list[int] = slots[self.arrays["present"][slots] != 0].tolist()
         return found
-
-    def _squeeze_journal(self, added: int) -> None:
-        """Drop stale entries; if that frees too little, make the journal longer."""
-        end = self._journal_count
-        slots, steps = self._journal_slots[:end], self._journal_steps[:end]
-        live = self.last_step_array[slots] == steps
-        slots, steps = slots[live], steps[live]
-        self._journal_count = len(slots)
-        if 2 * (len(slots) + added) > len(self._journal_steps):
-            size = 4 * max(self.count, len(slots) + added) + JOURNAL_SLACK
-            self._journal_slots = np.zeros(size, np.int64)
-            self._journal_steps = np.zeros(size, np.int64)
-        self._journal_slots[: len(slots)] = slots
-        self._journal_steps[: len(slots)] = steps
 
     # Reading
 

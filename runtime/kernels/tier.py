@@ -22,9 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any
-
-from runtime.kernels.spec import KernelSpec
+from typing import Any, Protocol
 
 CACHE_VARIABLE = "SMILE_KERNEL_CACHE"
 MODE_VARIABLE = "SMILE_KERNELS"
@@ -34,10 +32,26 @@ log = logging.getLogger(__name__)
 Native = tuple[Callable[..., Any], ...]
 
 
-class Tier:
-    """`native` has the compiled functions, in the order of `KernelSpec.functions`, once they are there."""
+class Loops(Protocol):
+    """What is compiled: the functions `loop_0`, `loop_1`, ... of the module `text`, which `digest` names."""
 
-    def __init__(self, spec: KernelSpec, folder: Path) -> None:
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def functions(self) -> tuple[Callable[..., None], ...]: ...
+
+    def signature(self, loop: int) -> tuple[str, ...]:
+        """The types of all parameters of one function, as numba writes them."""
+
+
+class Tier:
+    """`native` has the compiled functions, in the order of `Loops.functions`, once they are there."""
+
+    def __init__(self, spec: Loops, folder: Path) -> None:
         self.spec = spec
         self.folder = folder
         self.native: Native | None = None
@@ -105,7 +119,7 @@ _waiting: SimpleQueue[Tier] = SimpleQueue()
 _worker: Thread | None = None
 
 
-def tier_of(spec: KernelSpec) -> Tier:
+def tier_of(spec: Loops) -> Tier:
     """The tier of a kernel."""
     folder = cache_folder()
     with _lock:

@@ -15,8 +15,14 @@ from runtime.plan import OperatorSpec, Relation
 
 @dataclass(frozen=True, slots=True)
 class CopySpec(OperatorSpec):
+    """`columnar`: use arrays where the columns allow it."""
+
+    columnar: bool = True
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
-        return Copy(inputs, output)
+        from runtime.kernels.copy import ColumnarCopy, fits  # it needs the operator interface, as this file does
+
+        return ColumnarCopy(inputs, output) if self.columnar and fits(output) else Copy(inputs, output)
 
 
 class Copy(Operator):

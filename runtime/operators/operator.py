@@ -139,9 +139,10 @@ class Operator(ABC):
             copy.store(slots, batch)
         return list(dict.fromkeys(touched))
 
-    def forget(self, slot: int) -> None:
-        """T2: drop an invisible row; if its key comes back it gets a new slot."""
-        self.rows.forget(slot)
+    def forget_all(self, slots: Sequence[int]) -> None:
+        """T2: drop invisible rows; if a key comes back it gets a new slot."""
+        for slot in slots:
+            self.rows.forget(slot)
 
     def export(self) -> dict[str, object]:
         """The whole state as plain data, sharing nothing with it (C1)."""

@@ -175,6 +175,6 @@ class Leaf(StateComponent):
 
     def is_forgettable(self, slot: int, limit: int) -> bool:
         """A row that vanished must first have been told."""
-        if self.operator.rows.last_step[slot] > self.delivered_step:
+        if self.delivered_step < self.step and self.operator.rows.last_step[slot] > self.delivered_step:
             return False
         return super().is_forgettable(slot, limit)

@@ -345,14 +345,15 @@ class StateComponent(StateReceiver):
         """T2: those that every attached receiver has acknowledged; F remembers how far (T3)."""
         limit = self.forgettable_tick()
         rows = self.operator.rows
-        for slot in list(self._tombstones):
-            if rows.visible[slot] or self.is_forgettable(slot, limit):
-                del self._tombstones[slot]
-                if not rows.visible[slot]:
-                    self.drop_floor = self.floor_after(rows.max_tick[slot])
-                    self.operator.forget(slot)
-                    self._revision += 1
-                    self.counters["tombstones_forgotten"] += 1
+        gone = [slot for slot in self._tombstones if rows.visible[slot] or self.is_forgettable(slot, limit)]
+        for slot in gone:
+            del self._tombstones[slot]
+        dead = [slot for slot in gone if not rows.visible[slot]]
+        if dead:
+            self.drop_floor = self.floor_after(max([rows.max_tick[slot] for slot in dead]))
+            self.operator.forget_all(dead)
+            self._revision += 1
+            self.counters["tombstones_forgotten"] += len(dead)
 
     def forgettable_tick(self) -> int:
         """T2: the lowest horizon acknowledged in my present epoch; one that has not acknowledged blocks."""

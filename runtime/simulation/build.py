@@ -225,7 +225,7 @@ def build_plan(graph: Graph, settings: Settings) -> Plan:
             Component(
                 node.name,
                 relations[node.name],
-                operator_spec(node, graph, kinds),
+                CopySpec(settings.columnar) if isinstance(node.operator, Leaf) else operator_spec(node, graph, kinds),
                 tuple(edges),
                 emit=settings.emits.get(node.name, Emit.CHANGES) if isinstance(node.operator, Leaf) else None,
                 tuning=settings.tuning,
@@ -241,8 +241,6 @@ def operator_spec(node: Node, graph: Graph, kinds: dict[str, Kinds]) -> Operator
             return StreamSpec(graph.streams.index(node.name), MODULUS, TICKS_PER_US)
         case Merge():
             return MergeSpec()
-        case Leaf():
-            return CopySpec()
         case _:
             layouts = [Layout(kinds[source]) for source in node.inputs]
             return _derived_spec(node, layouts, [kinds[source] for source in node.inputs], kinds[node.name])

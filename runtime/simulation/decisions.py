@@ -63,6 +63,7 @@ class Settings:
     every_change: tuple[str, ...] = ()  # edges whose receivers want to see what happens within a step
     soft_components: tuple[str, ...] = ()  # their checkpoints are never reported durable, so any or none may be loaded
     emits: dict[str, Emit] = field(default_factory=dict)
+    columnar: bool = False  # subscribers keep their rows in arrays
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.kernels.copy import ColumnarCopy
 from runtime.operators.copy import Copy
 from runtime.operators.count_distinct import OfDistinct
 from runtime.operators.join import Join
@@ -142,7 +143,7 @@ def _quench_drops(self: Any, edge: Any, message: Any) -> None:
             slot = self.operator.rows.slot_of(key)
             if slot >= 0:
                 self._tombstones.pop(slot, None)
-                self.operator.forget(slot)
+                self.operator.forget_all([slot])
 
 
 _CHECKPOINT = StateComponent.checkpoint
@@ -246,7 +247,7 @@ def _changes_without_tombstones(self: Any, touched: list[int]) -> Any:
 
 
 def _changed_and_visible(self: Any, touched: list[int]) -> Any:
-    told = Copy.every_change(self, touched)
+    told = self.every_change(touched)
     return told.take([i for i, seen in enumerate(told.visible) if seen])
 
 
@@ -402,6 +403,6 @@ FURTHER: tuple[Mistake, ...] = (
     Mistake(
         "70 gone, not told",
         "those who watch a subscriber are not told of rows that vanish",
-        ((Copy, "changed", _changed_and_visible),),
+        ((Copy, "changed", _changed_and_visible), (ColumnarCopy, "changed", _changed_and_visible)),
     ),
 )

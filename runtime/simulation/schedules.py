@@ -49,6 +49,7 @@ SMALL = Size(
 )
 GRAPHS = ("random", "figure1", "small")
 EVERY_CHANGE_SHARE = 0.4
+COLUMNAR_SHARE = 0.6
 
 
 def draw_schedule(seed: int, graph_name: str = "random") -> Schedule:
@@ -125,4 +126,5 @@ def draw_settings(generator: random.Random, graph: Graph, size: Size) -> Setting
         ),
         emits={leaf: generator.choice((Emit.CHANGES, Emit.CHANGES, *Emit)) for leaf in graph.leaves},
         every_change=tuple(edge for edge in edges if generator.random() < EVERY_CHANGE_SHARE),
+        columnar=generator.random() < COLUMNAR_SHARE,
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from runtime.batch import Batch
+from runtime.kernels import journal
 from runtime.kernels import rows as kernel_rows
 from runtime.kernels.operator import KernelOperator
 from runtime.operators.errors import Overflow
@@ -88,7 +89,7 @@ def test_a_forgotten_tombstone_leaves_the_state() -> None:
     assert kernel.rows.visible[slot]
     assert change(8, -3) == [slot]
     assert kernel.rows.tombstones() == [slot]
-    kernel.forget(slot)
+    kernel.forget_all([slot])
     assert len(kernel.rows) == 0
     assert kernel.rows.max_tick[slot] == NO_TICK
     assert kernel.rows.tombstones() == []
@@ -141,7 +142,7 @@ def test_growth_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_journal_finds_what_was_touched_since(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_rows, "JOURNAL_SLACK", 8)
+    monkeypatch.setattr(journal, "SLACK", 8)
     kernel = fused(STREAMS + SOLD).kernel()
     rng = Random(6)
     last: dict[int, int] = {}

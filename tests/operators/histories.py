@@ -191,7 +191,7 @@ class Stage:
             if rows.max_tick[slot] <= known and self.operator.may_forget(slot):
                 self.floor = max(self.floor, rows.max_tick[slot])
                 self.followed.pop(rows.key_at(slot))
-                self.operator.forget(slot)
+                self.operator.forget_all([slot])
 
     # Checks
 
