@@ -17,18 +17,15 @@ if TYPE_CHECKING:
 
 def with_kernels(graph: TransformGraph, plan: ProgramPlan) -> ProgramPlan:
     """The plan with the components of views fused where that can be; what they stood for stays for other readers."""
-    fused = [fuse(graph, plan, view) for view in plan.views]
-    return replace(plan, components={**plan.components, **{one.name: one for one in fused if one is not None}})
-
-
-def fuse(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | None:
-    """The component of a view as one kernel that reads streams, under the same name and with the same columns."""
-    found = fused_or_reason(graph, plan, view)
-    return found if isinstance(found, Component) else None
+    found = {view: fused_or_reason(graph, plan, view) for view in plan.views}
+    fused = {one.name: one for one in found.values() if isinstance(one, Component)}
+    reasons = {view: one for view, one in found.items() if isinstance(one, str)}
+    return replace(plan, components={**plan.components, **fused}, not_fused=reasons)
 
 
 def fused_or_reason(graph: TransformGraph, plan: ProgramPlan, view: str) -> Component | str:
-    """As `fuse`; instead of None the reason, for `explain`."""
+    """The component of a view as one kernel that reads streams, under the same name and with the same columns; or why
+    there is none."""
     component = plan.components[plan.views[view].component]
     if component.relation.is_event:
         return "it is a relation of events"

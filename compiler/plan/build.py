@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from compiler.codegen.module import NO_PYTHON, Function
 from compiler.graph import TransformGraph
@@ -39,6 +39,8 @@ class ProgramPlan:
     views: Mapping[str, ViewPlan]
     streams: Mapping[str, ViewPlan]
     tables: Mapping[str, ViewPlan]
+    not_fused: Mapping[str, str] = field(default_factory=dict)
+    """Why views are computed operator by operator; those that are not here are one kernel each, if that was asked."""
 
     def needed_for(self, components: Collection[str]) -> tuple[Component, ...]:
         """These components and all that they read, in reading order."""

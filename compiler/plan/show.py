@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from compiler.plan.build import ProgramPlan
+from runtime.kernels.spec import KernelSpec
 from runtime.plan import Column, Component, OperatorSpec
 
 
@@ -35,7 +36,9 @@ def component_data(component: Component) -> dict[str, Any]:
 
 def _data(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: _data(getattr(value, field.name)) for field in fields(value)}
+        # A kernel's text is a module of its own.
+        shown = [field.name for field in fields(value) if not (isinstance(value, KernelSpec) and field.name == "text")]
+        parts = {name: _data(getattr(value, name)) for name in shown}
         return {"is": type(value).__name__, **parts} if isinstance(value, OperatorSpec) else parts
     if isinstance(value, Enum):
         return value.value
@@ -49,8 +52,15 @@ def _data(value: Any) -> Any:
 def show_plan(plan: ProgramPlan) -> str:
     """For people: one paragraph per component."""
     paragraphs = [_paragraph(component) for component in plan.components.values()]
-    views = [f"view {name}: {view.component}" for name, view in plan.views.items()]
+    views = [f"view {name}: {view.component}, {_way(plan, name)}" for name, view in plan.views.items()]
     return "\n\n".join([*paragraphs, "\n".join(views)]) + "\n"
+
+
+def _way(plan: ProgramPlan, view: str) -> str:
+    if isinstance(plan.components[plan.views[view].component].operator, KernelSpec):
+        return "one kernel"
+    reason = plan.not_fused.get(view)
+    return "operator by operator" + (f": {reason}" if reason else "")
 
 
 def _paragraph(component: Component) -> str:
@@ -74,6 +84,8 @@ def _column(column: Column) -> str:
 
 
 def _operator(spec: OperatorSpec) -> str:
+    if isinstance(spec, KernelSpec):
+        return f"kernel({spec.digest}), with {len(spec.functions)} loops"
     data = _data(spec)
     parts = ", ".join(f"{name}={_short(value)}" for name, value in data.items() if name != "is" and value is not None)
     return f"{data['is'].removesuffix('Spec').lower()}({parts})"

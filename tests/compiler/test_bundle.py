@@ -40,6 +40,42 @@ def test_same_program_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     assert "manifest.json" in one
 
 
+COMPILE_MANY = """
+import hashlib, pathlib
+import smile
+from compiler.bundle import bundle_files
+from tests.generator.program import generate
+
+texts = [path.read_text() for path in sorted(pathlib.Path("examples").glob("*/*.mpl"))]
+texts += [generate(seed).text for seed in range(12)]
+for text in texts:
+    try:
+        program = smile.compile(text)
+    except smile.MplError as refused:
+        print("refused", len(refused.diagnostics))
+        continue
+    files = bundle_files(program.graph, program.plan, "some.mpl", text)
+    print(len(files), hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest())
+"""
+
+
+def test_no_program_depends_on_the_hash_seed() -> None:
+    """Brokers compile what they are sent and compare every byte with what came."""
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", COMPILE_MANY],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": "."},
+        )
+        for seed in ("0", "77")
+    ]
+    one, other = (run.communicate()[0] for run in runs)
+    assert one == other
+    assert len(one.splitlines()) >= 15
+    assert sum(not line.startswith("refused") for line in one.splitlines()) >= 10
+
+
 def test_what_was_written_verifies(bundle: Path) -> None:
     verify_bundle(bundle)
 
