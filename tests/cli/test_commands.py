@@ -278,10 +278,12 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
         waiting = run("query", "Left")
         assert waiting.exit_code == Exit.UNREACHABLE
         assert "deploy a program first" in waiting.stderr
-        assert run("deploy").exit_code == 0
+        deployed = run("deploy")
+        assert deployed.exit_code == 0, deployed.stderr
         assert run("publish", "Buys", text=lines({"item": 1, "qty": 2})).exit_code == 0
         (tmp_path / "shop.mpl").write_text(PROGRAM + "view Twice = from Sold |> extend twice := total + total;\n")
-        assert run("deploy").exit_code == 0
+        deployed = run("deploy")
+        assert deployed.exit_code == 0, deployed.stderr
         assert json_of("query", "Twice", "--json", "--timeout", "30") == [{"item": 1, "total": 2, "twice": 4}]
         (tmp_path / "shop.mpl").write_text("view V = from Nothing;")
         assert run("deploy").exit_code == Exit.FAILED
@@ -318,3 +320,40 @@ def test_ctrl_c_ends_what_follows_and_says_so_elsewhere(in_project: LocalBrokers
         process.communicate(timeout=30)
     assert following.returncode == Exit.OK
     assert tailing.returncode == Exit.INTERRUPTED
+
+
+def test_brokers_with_keys_run_what_was_signed_and_ask_who_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.mpl").write_text(PROGRAM)
+    made = {name: json_of("keys", "new", name, "--json") for name in ("hub", "me", "till")}
+    rights = {
+        "hub": ("--role", "broker"),
+        "me": ("--deploy", "*", "--publish", "*", "--subscribe", "*", "--role", "operator"),
+        "till": ("--publish", "Buys"),
+    }
+    for name, words in rights.items():
+        assert run("keys", "allow", "keys/allowed.toml", name, made[name]["public"], *words).exit_code == 0
+    address = f"tcp://127.0.0.1:{free_ports(1)[0]}?key={made['hub']['key']}"
+    security = '[security]\nsecret = "keys/{broker}.secret"\nallowed = "keys/allowed.toml"\nclient = "keys/me.secret"\n'
+    (tmp_path / "smile.toml").write_text(f'program = "shop.mpl"\n[brokers.hub]\naddress = "{address}"\n{security}')
+    broker = smile("broker", "hub", cwd=tmp_path, stderr=subprocess.PIPE)
+    try:
+        serving(tmp_path / "data" / "hub")
+        assert run("deploy", "--keys", "keys/till.secret").exit_code == Exit.REFUSED
+        deployed = run("deploy")
+        assert deployed.exit_code == 0, deployed.stderr
+        bought = lines({"item": 1, "qty": 2})
+        assert run("publish", "Buys", "--keys", "keys/till.secret", text=bought).exit_code == 0
+        item = lines({"item": 1, "price": 1, "qty": 2})
+        assert run("publish", "Items", "--keys", "keys/till.secret", text=item).exit_code == Exit.REFUSED
+        assert run("query", "Sold", "--keys", "keys/till.secret", "--timeout", "3").exit_code == Exit.REFUSED
+        assert json_of("query", "Sold", "--json") == [{"item": 1, "total": 2}]
+        nobody = json_of("keys", "new", "nobody", "--json")
+        stranger = run("query", "Sold", "--keys", nobody["secret"], "--timeout", "2")
+        assert stranger.exit_code == Exit.UNREACHABLE
+    finally:
+        broker.terminate()
+        _, said = broker.communicate(timeout=30)
+    assert broker.returncode == 0, said
