@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from runtime.log.sqlite import Sync
+from runtime.log.sqlite import LogDirectory, Sync
 from tests.log.damage import quick_folder
-from tests.log.power import cut_unsynced, cuts
+from tests.log.power import Round, cut_unsynced, cuts
 from tests.log.recorded_disk import recorded
 
 
@@ -30,6 +30,27 @@ def test_without_waiting_for_the_disk_a_tail_may_be_lost(cases: int, sync: Sync)
             place.mkdir()
             lost += cut_unsynced(place, sync, Random(seed))
     assert lost, "or nothing was tested"
+
+
+def test_what_a_killed_process_left_on_its_way_is_synced_before_it_counts() -> None:
+    """The process is killed, the next one opens the log, then the power goes: what it found counts only if it stays."""
+    with quick_folder() as folder:
+        place = folder / "disk"
+        place.mkdir()
+        with recorded(place) as recording:
+            killed = Round(place, recording, Random(1), 1, "never")
+            killed.work(12)
+            os.close(killed.directory._lock)  # that much is left of it
+            following = LogDirectory(place / "log", "never")
+        for seed in range(20):
+            left = folder / f"left{seed}"
+            recording.cut(len(recording.operations), left, Random(seed))
+            directory = LogDirectory(left / "log")
+            assert directory.next_epoch() > killed.epoch
+            directory.close()
+        following.close()
+        killed.directory._lock = os.open(place, os.O_RDONLY)
+        killed.directory.close()
 
 
 def test_the_recording_loses_what_was_not_synced(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 import smile
+from runtime.log import codec
+from runtime.log.checksums import batch_checksum
 from runtime.log.database import FILE_NAME, WAL_NAME
 from runtime.log.repair import PROMISED_US, TICKS_PER_US, Report, accept_loss, repair
 from runtime.log.sqlite import LogDirectory
@@ -148,6 +150,25 @@ def test_a_repaired_log_goes_on(made: Judge) -> None:
     cover, rows, _ = next(iter(streams(directory))).read(Coverage.of((first, TICK_MAX)), 10)
     directory.close()
     assert (rows.max_ticks[0], cover) == (first, Coverage.of((first, TICK_MAX)))
+
+
+def test_what_was_never_committed_does_not_come_back(tmp_path: Path) -> None:
+    """Rows of a transaction that was taken back may still lie about, with the right checksum."""
+    directory = LogDirectory(tmp_path)
+    log = next(iter(streams(directory)))
+    log.open(1)
+    for at in (10, 20, 30, 40):
+        log.append(1, words(at, 1), "p", at)
+    directory.close()
+    connection = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    body = codec.encode(words(25, 1))
+    row = (1, 25, 25, 20, "p", 25)
+    connection.execute("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, batch_checksum(*row, body), body))
+    connection.execute("delete from batches where last_tick = 10")
+    connection.close()
+    report = repair(tmp_path, NOW_US)
+    assert report.streams[0].lost == ((0, 10),)
+    assert sorted(told_by(tmp_path)["Words"][0]) == [20, 30, 40]
 
 
 def test_views_stop_until_the_loss_is_accepted(tmp_path: Path) -> None:
