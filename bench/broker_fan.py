@@ -15,6 +15,7 @@ from typing import Any
 import zmq
 
 from bench.broker_talk import say
+from runtime.broker.endpoints import TOPIC_BYTES
 from runtime.protocol.messages import Knowledge
 from runtime.wire.control import Attach, Attached, Confirmed, Hello, Refused, Welcome, encode_control
 from runtime.wire.frames import decode_frames
@@ -120,7 +121,8 @@ def fan(address: str, component: str, digest: str, difference: list[int], count:
             raise SystemExit("the last row did not come to all subscribers")
         for socket, _ in poller.poll(200):
             one = many.by_socket[socket]
-            _, *frames = socket.recv_multipart()
+            first_frame, *frames = socket.recv_multipart()
+            frames = [first_frame[TOPIC_BYTES:], *frames]
             _, message = decode_message(frames)
             if not (isinstance(message, Knowledge) and len(message.rows)):
                 continue

@@ -254,10 +254,10 @@ class Uplink:
                 frames = self.subscriber.recv_multipart(zmq.DONTWAIT, copy=False)
             except zmq.Again:
                 return
-            if len(frames) < 2 or len(frames[0]) != TOPIC_BYTES:
+            if len(frames[0]) <= TOPIC_BYTES:
                 self.counters["refused.topic"] += 1
                 continue
-            self._decode([frame.buffer for frame in frames[1:]])
+            self._decode([frames[0].buffer[TOPIC_BYTES:], *(frame.buffer for frame in frames[1:])])
 
     def _decode(self, frames: list[memoryview]) -> None:
         try:

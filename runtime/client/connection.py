@@ -162,11 +162,9 @@ class Connection:
             uplink = self._uplink(self.deployment["brokers"][home])
             lane = self._lanes[entry.stream] = Lane(uplink.send_record_if_welcome)
         try:
-            first = lane.add(entry)
+            first = lane.add(entry, self._clock.steady_us())
             if first is not entry:
                 first.future.add_done_callback(lambda done: _copy(done, entry.future))
-                return
-            lane.pump(self._clock.steady_us())
         except WireError as error:  # a message that no broker would take
             lane.refused(control.PublishRefused(entry.producer, entry.sequence, error.code, "", False, 0), 0)
             entry.future.set_exception(PublishRefused("too-large", str(error)))

@@ -46,40 +46,58 @@ class Lane:
     def __init__(self, send: Callable[[control.Publish], bool]) -> None:
         self._send = send
         self._entries: dict[tuple[str, int], Entry] = {}  # in the order of their numbers
+        self._newest: Entry | None = None  # the last that is ordered
+        self._wake_us: int | None = None  # nothing is due before
+        self._is_blocked = False  # something could not be sent: what comes after it waits
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, entry: Entry) -> Entry:
-        """The one under way with this name: this one, or another that came before."""
-        return self._entries.setdefault((entry.producer, entry.sequence), entry)
+    def add(self, entry: Entry, now_us: int) -> Entry:
+        """Send it, unless it has to wait. The one under way with this name: this one, or another that came before."""
+        name = (entry.producer, entry.sequence)
+        if name in self._entries:
+            return self._entries[name]
+        self._entries[name] = entry
+        before, is_free = self._newest, not self._is_blocked
+        if before is not None and (before.producer, before.sequence) not in self._entries:
+            before = None
+        if entry.is_ordered:
+            self._newest = entry
+        if is_free or not entry.is_ordered:
+            self._put(entry, before, now_us)
+        self._wake_us = entry.due_us if self._wake_us is None else min(self._wake_us, entry.due_us)
+        return entry
+
+    def _put(self, entry: Entry, before: Entry | None, now_us: int) -> None:
+        previous = before.sequence if entry.is_ordered and before is not None else None
+        record = control.Publish(entry.stream, entry.producer, entry.sequence, entry.columns, previous)
+        if self._send(record):
+            entry.attempts += 1
+            entry.due_us = now_us + min(RETRY_US << min(entry.attempts - 1, 8), RETRY_US_MAX)
+        else:
+            entry.due_us = now_us + UNSENT_US
+            self._is_blocked = True
 
     def pump(self, now_us: int) -> int | None:
-        """Send what is due, in order; when something is due again."""
-        next_us: int | None = None
+        """Send what is due, in order; when something is due again. Looks at nothing while nothing is due."""
+        if self._wake_us is None or now_us < self._wake_us:
+            return self._wake_us
+        self._wake_us, self._is_blocked = None, False
         before: Entry | None = None
-        is_blocked = False
         for entry in self._entries.values():
-            if entry.due_us <= now_us and not (is_blocked and entry.is_ordered):
-                previous = None
-                if entry.is_ordered and before is not None:
-                    previous = before.sequence
-                record = control.Publish(entry.stream, entry.producer, entry.sequence, entry.columns, previous)
-                if self._send(record):
-                    entry.attempts += 1
-                    entry.due_us = now_us + min(RETRY_US << min(entry.attempts - 1, 8), RETRY_US_MAX)
-                else:
-                    entry.due_us = now_us + UNSENT_US
-                    is_blocked = True
+            if entry.due_us <= now_us and not (self._is_blocked and entry.is_ordered):
+                self._put(entry, before, now_us)
             if entry.is_ordered:
                 before = entry
-            next_us = entry.due_us if next_us is None else min(next_us, entry.due_us)
-        return next_us
+            self._wake_us = entry.due_us if self._wake_us is None else min(self._wake_us, entry.due_us)
+        return self._wake_us
 
     def send_all_again(self) -> None:
         """The broker is another one, or back: what was under way may be lost."""
         for entry in self._entries.values():
             entry.due_us = 0
+            self._wake_us = 0
 
     def acknowledged(self, record: control.Acknowledged) -> Entry | None:
         return self._entries.pop((record.producer, record.sequence), None)
@@ -91,6 +109,7 @@ class Lane:
             return None
         if record.retry_after_ms:
             entry.due_us = min(entry.due_us, now_us + record.retry_after_ms * 1_000)
+            self._wake_us = entry.due_us if self._wake_us is None else min(self._wake_us, entry.due_us)
             return None
         del self._entries[record.producer, record.sequence]
         return entry, PublishRefused(record.code, record.reason, record.uncertain)

@@ -32,7 +32,8 @@ class Zygote:
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        # Loading the compiler of kernels takes 60 MB at some time or other; these tests look at memory.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SMILE_KERNELS": "plain"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
         )
