@@ -172,15 +172,14 @@ class LogDirectory:
         if waiting.positions:
             self._commit(waiting, self._state.epoch)
 
-    @contextmanager
-    def writing(self) -> Iterator[Waiting]:
-        """What a stream's log wants to write: committed at the end of the block, or with the group that is open."""
-        if self._waiting is not None:
-            yield self._waiting
-            return
-        waiting = Waiting()
-        yield waiting
-        self._commit(waiting, self._state.epoch)
+    def begin(self) -> Waiting:
+        """Where a stream's log puts what it wants to write: the open group, or a transaction of its own."""
+        return Waiting() if self._waiting is None else self._waiting
+
+    def end(self, waiting: Waiting) -> None:
+        """Committed when this returns, or with the group that is open."""
+        if waiting is not self._waiting:
+            self._commit(waiting, self._state.epoch)
 
     def position(self, number: int, waiting: Waiting | None = None) -> Position:
         """Of this stream: as committed, or as it will be after what waits."""
