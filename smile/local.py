@@ -12,7 +12,6 @@ its run, whatever happens.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
@@ -22,8 +21,8 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +32,7 @@ from smile.deploy.config import Keep, Sync
 from smile.deploy.deployment import Deployment
 from smile.deploy.nursery import Child, Nursery, NurseryError
 from smile.deploy.placement import Placed, place
-from smile.deploy.run_record import BrokerProcess, RunRecord, State
+from smile.deploy.run_record import BrokerProcess, RunRecord, State, lock_run
 from smile.program import Program
 
 START_TIMEOUT_S = 60.0
@@ -203,7 +202,8 @@ class LocalBrokers:
         """Make the deployment, start all, return when all serve. Raises LocalRunError, and then none runs."""
         try:
             self.data.mkdir(parents=True, exist_ok=True)
-            self._cleanup.enter_context(_locked(self.data))
+            if not self._cleanup.enter_context(lock_run(self.data)):
+                raise LocalRunError(f"{self.data} is in use by another run; stop that one or choose another --data")
             self._supervisor = threading.Thread(target=self._supervise, name="smile-supervisor", daemon=True)
             self._supervisor.start()
             self._deploy()
@@ -432,17 +432,6 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One run per folder. The lock goes with the process, however that ends."""
-    with (folder / "run.lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LocalRunError(f"{folder} is in use by another run; stop that one or choose another --data") from None
-        yield
 
 
 def _is_frozen(pid: int) -> bool:

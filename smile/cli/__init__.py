@@ -39,7 +39,7 @@ app = typer.Typer(
     help="Write subscriptions in MPL, run them on brokers, publish events, watch views that are never false.",
     epilog="Start with: smile init shop && cd shop && smile run shop.mpl",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
 

@@ -20,7 +20,7 @@ fault = typer.Typer(
     name="fault",
     help="Harm the brokers of a local run, to see that nothing shown becomes false and all of it catches up.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 
 Broker = Annotated[str, typer.Argument(metavar="BROKER", help="A broker of the run.", autocompletion=brokers)]

@@ -17,7 +17,7 @@ keys = typer.Typer(
     name="keys",
     help="Make keys and say what their owners may do. Needed as soon as a broker listens beyond this machine.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 
 Names = Annotated[list[str] | None, typer.Option(metavar="NAME", help="A name, or a beginning of names and *.")]

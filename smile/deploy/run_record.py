@@ -1,19 +1,22 @@
 """`run.json`: what a local run of brokers consists of, for other commands in other terminals.
 
 Written by `smile/local.py` into the run's data folder whenever something changes; read by `smile status`, `logs`,
-`fault` and by whoever needs an address. A file that is left over from a run that has ended says so by its pid.
+`fault` and by whoever needs an address. Whether the run is alive is said by a lock, which goes with its process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 FILE_NAME = "run.json"
+LOCK_NAME = "run.lock"
 RUNS_FOLDER = ".smile"
 """Where `smile run` keeps the data of runs that were given no folder, below the current folder."""
 
@@ -48,13 +51,8 @@ class RunRecord:
 
     @property
     def is_alive(self) -> bool:
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+        with lock_run(self.folder) as is_ours:
+            return not is_ours
 
     @property
     def address(self) -> str:
@@ -72,6 +70,18 @@ class RunRecord:
         made = self.folder / f".{FILE_NAME}.{os.getpid()}"
         made.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         made.replace(self.folder / FILE_NAME)
+
+
+@contextmanager
+def lock_run(folder: Path) -> Iterator[bool]:
+    """One run per folder: True if it is ours as long as the block lasts, False if another one has it."""
+    with (folder / LOCK_NAME).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
 
 
 def read_run(folder: Path) -> RunRecord | None:

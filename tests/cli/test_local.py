@@ -64,6 +64,7 @@ def test_a_run_from_start_to_end(tmp_path: Path) -> None:
     ended = read_run(tmp_path)
     assert ended is not None
     assert {broker.state for broker in ended.brokers.values()} == {"stopped"}
+    assert not ended.is_alive, "although the process that ran it is"
 
 
 def test_a_temporary_folder_is_removed() -> None:
