@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.graph import build_graph, validate
-from compiler.kernels.fuse import fuse
+from compiler.kernels.fuse import fused_or_reason
 from compiler.passes import optimise
 from compiler.plan.build import build_plan
 from mpl.check import check
@@ -83,8 +83,8 @@ def tickets() -> tuple[KernelSpec, tuple[Relation, ...], Relation]:
     path = Path(__file__).parent.parent / "examples" / "tickets" / "tickets.mpl"
     graph = optimise(validate(build_graph(check(Source(path.name, path.read_text(encoding="utf-8"))).require())))
     plan = build_plan(graph, kernels=False)
-    component = fuse(graph, plan, "Available")
-    assert component is not None
+    component = fused_or_reason(graph, plan, "Available")
+    assert not isinstance(component, str), component
     assert isinstance(component.operator, KernelSpec)
     inputs = tuple(plan.components[edge.sender].relation for edge in component.in_edges)
     return component.operator, inputs, component.relation

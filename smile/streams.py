@@ -151,7 +151,9 @@ class StreamInput:
             values = data.get(name)
             if type(values) is not np.ndarray or values.dtype != np.int64 or values.ndim != 1 or not len(values):
                 return None
-            if (low is not None and int(values.min()) < low) or (high is not None and int(values.max()) > high):
+            if low is not None and int(np.minimum.reduce(values)) < low:
+                return None
+            if high is not None and int(np.maximum.reduce(values)) > high:
                 return None
             found.append(numbers(values.copy()))  # the user's array may change later
         count = len(found[0])

@@ -215,7 +215,8 @@ class Subscription:
         self._rows = 0
         self._squeeze_at = queue_rows
         self._closed = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._listeners: list[Callable[[], object]] = []
 
     # For the system
@@ -229,7 +230,7 @@ class Subscription:
         return self._callback is not None
 
     def put(self, delivery: Delivery) -> None:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._queue.append(delivery)
@@ -338,7 +339,7 @@ class Subscription:
         return min((one for one in (left, self.due_in()) if one is not None), default=None)
 
     def _take(self, *, flush: bool = False) -> ChangeBatch | None:
-        with self._changed:
+        with self._lock:
             if not self._queue:
                 return None
             if self._every_us:

@@ -285,12 +285,7 @@ class Engine:
                 if target is not None:
                     self._queue.append((target, instruction.edge, instruction.message))
             else:
-                self._carry_out(component, instruction)
-
-    def _carry_out(self, component: AnyComponent, instruction: Instruction) -> None:
-        carry = self._carriers.get(type(instruction))
-        assert carry is not None, f"{component.name}: {instruction} cannot happen in one process"
-        carry(component, instruction)
+                self._carriers[type(instruction)](component, instruction)
 
     def _instruction_carriers(self) -> dict[type, Callable[[AnyComponent, Instruction], None]]:
         carriers: Any = {  # each takes exactly the type it is listed under
@@ -373,7 +368,7 @@ class Engine:
             missed = made.coverage().difference(component.coverage())[0]  # logged, though nobody was told
             rows = self.logs[name].read(missed, BATCH_ROWS_MAX)[1]
             if len(rows):
-                self._carry_out(made, Stepped(rows, latest, made.horizon()))
+                self._stepped(made, Stepped(rows, latest, made.horizon()))
         receivers = {edge: receiver for edge, (sender, receiver) in self._ends.items() if sender == name}
         for edge in receivers:
             self._feed(made, ReceiverAttached(edge))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from runtime.batch import Batch
-from runtime.columns import Same, flags, numbers, ticks
+from runtime.columns import Numbers, Same, flags, ticks
 from runtime.kernels.dictionary import Dictionary
 from runtime.kernels.rows import Array, Integers, KernelRows
 from runtime.kernels.spec import InputColumn, KernelSpec, Meta, element
@@ -246,19 +246,19 @@ class KernelOperator(Operator):
         """Arrays that were recorded are copied: the next batch takes their place. Others are the same in all changes
         of a row."""
         arrays, slots = self.table.arrays, self.table.arrays["change_slot"][:count]
-        found: list[Sequence[Value]] = []
+        found: list[Any] = []
         for name, recorded, kind in self._outputs:
             values = arrays[name][slots] if recorded is None else arrays[recorded][:count].copy()
-            found.append(numbers(values) if kind is None else self.table.plain_values(values, kind))
+            found.append(values.view(Numbers) if kind is None else self.table.plain_values(values, kind))
         return tuple(found)
 
     def _columns_of(self, slots: Integers) -> tuple[Sequence[Value], ...]:
         """The columns of these rows as they are."""
         arrays = self.table.arrays
-        found: list[Sequence[Value]] = []
+        found: list[Any] = []
         for name, _, kind in self._outputs:
             values = arrays[name][slots]
-            found.append(numbers(values) if kind is None else self.table.plain_values(values, kind))
+            found.append(values.view(Numbers) if kind is None else self.table.plain_values(values, kind))
         return tuple(found)
 
     # Tombstones and checkpoints

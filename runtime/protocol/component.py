@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, get_args
+from typing import get_args
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -63,16 +62,19 @@ class Component(ABC):
 
     def handle(self, event: Event) -> list[Instruction]:
         """Do what the event asks for. Input no correct peer sends raises ProtocolError and changes nothing."""
-        self._instructions = []
+        instructions: list[Instruction] = []
+        self._instructions = instructions
         try:
-            self._dispatch(event)
+            name = _HANDLERS.get(type(event))
+            if self.epoch == 0 or name is None:
+                self._check_first(event)
+            getattr(self, name)(event)  # type: ignore[arg-type]  # not None, or refused
         except ProtocolError as refusal:
             self.counters[f"refused.{refusal.code}"] += 1
             raise
         except CoverageError as broken:
             self.counters[f"refused.{BadRange.code}"] += 1
             raise BadRange(self.name, type(event).__name__, str(broken)) from broken
-        instructions, self._instructions = self._instructions, []
         return instructions
 
     @abstractmethod
@@ -87,13 +89,12 @@ class Component(ABC):
 
     # Dispatch
 
-    def _dispatch(self, event: Event) -> None:
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
-            raise UnexpectedMessage(self.name, type(event).__name__, "not an event of a component")
-        if self.epoch == 0 and handler is not Component._restarted:
-            raise NotStarted(self.name, type(event).__name__, "the first event must be Restarted")
-        handler(self, event)
+    def _check_first(self, event: object) -> None:
+        kind = type(event)
+        if kind not in _HANDLERS:
+            raise UnexpectedMessage(self.name, kind.__name__, "not an event of a component")
+        if kind is not Restarted:
+            raise NotStarted(self.name, kind.__name__, "the first event must be Restarted")
 
     def _restarted(self, event: Restarted) -> None:
         self._check_restart(event)
@@ -131,8 +132,20 @@ class Component(ABC):
         self.counters["checkpoints_failed"] += 1
         self._checkpoint_failed(event.number)
 
-    def _logged(self, event: Published | LogWritten | LogFailed | LogRead) -> None:
-        self._log_event(event)
+    def _publish(self, event: Published) -> None:
+        self._refuse_log_event(event)
+
+    def _log_written(self, event: LogWritten) -> None:
+        self._refuse_log_event(event)
+
+    def _log_failed(self, event: LogFailed) -> None:
+        self._refuse_log_event(event)
+
+    def _log_read(self, event: LogRead) -> None:
+        self._refuse_log_event(event)
+
+    def _refuse_log_event(self, event: object) -> None:
+        raise UnexpectedMessage(self.name, type(event).__name__, "only streams have a log")
 
     def _check_restart(self, event: Restarted) -> None:
         """C2: a restart always takes a new epoch."""
@@ -203,9 +216,6 @@ class Component(ABC):
 
     def _checkpoint_failed(self, number: int) -> None: ...  # noqa: B027
 
-    def _log_event(self, event: Published | LogWritten | LogFailed | LogRead) -> None:
-        raise UnexpectedMessage(self.name, type(event).__name__, "only streams have a log")
-
     # Instructions
 
     def emit(self, instruction: Instruction) -> None:
@@ -230,23 +240,23 @@ class Component(ABC):
         self.arm(f"push:{edge.name}", jittered(delay_us, self.name, edge.name, edge.push_attempt))
 
 
-_HANDLERS: dict[type, Callable[[Any, Any], None]] = {
-    MessageArrived: Component._message_arrived,
-    Published: Component._logged,
-    LogWritten: Component._logged,
-    LogRead: Component._logged,
-    LogFailed: Component._logged,
-    TimerFired: Component._fired,
-    Restarted: Component._restarted,
-    ReceiverAttached: Component._attached,
-    ReceiverDetached: Component._detached,
-    WatchBegun: Component._begin_watch,
-    WatchEnded: Component._end_watch,
-    CheckpointDue: Component._checkpoint_due,
-    CheckpointWritten: Component._checkpoint_is_written,
-    CheckpointFailed: Component._checkpoint_has_failed,
+_HANDLERS: dict[type, str] = {
+    MessageArrived: "_message_arrived",
+    Published: "_publish",
+    LogWritten: "_log_written",
+    LogRead: "_log_read",
+    LogFailed: "_log_failed",
+    TimerFired: "_fired",
+    Restarted: "_restarted",
+    ReceiverAttached: "_attached",
+    ReceiverDetached: "_detached",
+    WatchBegun: "_begin_watch",
+    WatchEnded: "_end_watch",
+    CheckpointDue: "_checkpoint_due",
+    CheckpointWritten: "_checkpoint_is_written",
+    CheckpointFailed: "_checkpoint_has_failed",
 }
-"""What each kind of event does."""
+"""The method that does what each kind of event asks for."""
 
 _SENT = {kind: f"sent.{kind.__name__}" for kind in get_args(Message)}
 """The counter of each kind of message."""

@@ -352,6 +352,8 @@ class LineageCoverage:
 
     def update(self, other: "LineageCoverage") -> bool:
         """Include all of `other`. True if any of its ticks is new."""
+        if len(self._lineages) == len(other._lineages) == 1:
+            return self._lineages[0].update(other._lineages[0])
         grew = False
         for mine, theirs in self._pairs(other):
             if theirs:

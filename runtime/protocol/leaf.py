@@ -44,6 +44,7 @@ class Leaf(StateComponent):
 
     def _load(self, checkpoint: Checkpoint | None) -> None:
         super()._load(checkpoint)
+        self.forgets_at_once = False  # only what was told
         rows = self.operator.rows
         self.delivered_step = 0
         self._must_send_snapshot = checkpoint is None

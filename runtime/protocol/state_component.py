@@ -48,6 +48,7 @@ class StateComponent(StateReceiver):
         self.drop_floor = NO_TICK
         self.told_floor = NO_TICK
         self.out_edges: dict[str, StateOutEdge] = {}
+        self.forgets_at_once = False  # without receivers, no tombstone is needed by anybody
         self._tombstones: dict[int, None] = {}  # slots that may be invisible, oldest first
         self._revision = 0  # changes when the same question would get other rows at the same step
 
@@ -67,6 +68,7 @@ class StateComponent(StateReceiver):
             in_floor, drop_floor = checkpoint.in_floor, checkpoint.drop_floor
         operator.in_floor = in_floor
         self.operator, self.in_floor, self.drop_floor = operator, in_floor, drop_floor
+        self.forgets_at_once = type(operator).may_forget is Operator.may_forget
         self.step = 0
         self.told_floor = NO_TICK
         self._tombstones = dict.fromkeys(operator.rows.tombstones())
@@ -345,9 +347,12 @@ class StateComponent(StateReceiver):
         """T2: those that every attached receiver has acknowledged; F remembers how far (T3)."""
         limit = self.forgettable_tick()
         rows = self.operator.rows
-        gone = [slot for slot in self._tombstones if rows.visible[slot] or self.is_forgettable(slot, limit)]
-        for slot in gone:
-            del self._tombstones[slot]
+        if limit == TICK_MAX and self.forgets_at_once:
+            gone, self._tombstones = list(self._tombstones), {}
+        else:
+            gone = [slot for slot in self._tombstones if rows.visible[slot] or self.is_forgettable(slot, limit)]
+            for slot in gone:
+                del self._tombstones[slot]
         dead = [slot for slot in gone if not rows.visible[slot]]
         if dead:
             self.drop_floor = self.floor_after(max([rows.max_tick[slot] for slot in dead]))

@@ -112,20 +112,6 @@ class StreamComponent(Component):
 
     # Publishing
 
-    def _log_event(self, event: Published | LogWritten | LogFailed | LogRead) -> None:
-        match event:
-            case Published():
-                self._publish(event)
-            case LogWritten(number):
-                if not self.is_stopped:
-                    self._written(number)
-            case LogFailed():
-                if not self.is_stopped:
-                    self._stop(event)
-            case LogRead():
-                if not self.is_stopped:
-                    self._read(event)
-
     def _publish(self, event: Published) -> None:
         if not event.is_checked:
             self.check_publish(event)
@@ -193,6 +179,18 @@ class StreamComponent(Component):
         return ticks
 
     # The log's answers
+
+    def _log_written(self, event: LogWritten) -> None:
+        if not self.is_stopped:
+            self._written(event.number)
+
+    def _log_failed(self, event: LogFailed) -> None:
+        if not self.is_stopped:
+            self._stop(event)
+
+    def _log_read(self, event: LogRead) -> None:
+        if not self.is_stopped:
+            self._read(event)
 
     def _written(self, number: int) -> None:
         """E3: only now is anything told or acknowledged."""

@@ -72,13 +72,13 @@ def _unite_coverage(self: Any, message: Any) -> LineageCoverage:
     return united
 
 
-_dispatch = Component._dispatch
+_restarted = Component._restarted
 
 
 def _keep_epoch(self: Any, event: Any) -> None:
-    if isinstance(event, Restarted) and not isinstance(self, StreamComponent):
+    if not isinstance(self, StreamComponent):
         event = replace(event, epoch=1)
-    _dispatch(self, event)
+    _restarted(self, event)
 
 
 _put = RowOperator.put
@@ -230,7 +230,7 @@ def _bulk_keeps_epoch(self: Any, event: Any) -> None:
     bulk = isinstance(event, Restarted) and event.checkpoint is not None and event.checkpoint.bulk_horizon is not None
     if bulk and event.epoch > 1:
         event = replace(event, epoch=event.epoch - 1)
-    _dispatch(self, event)
+    _restarted(self, event)
 
 
 def _bulk_too_old(self: Any, name: str, wish: str) -> Any:
@@ -268,7 +268,7 @@ SPECIFIED: tuple[Mistake, ...] = (
         "an answer lists rows by tick, not by step",
         ((StateComponent, "_answer_same_epoch", _answer_by_highest_tick),),
     ),
-    Mistake("7 epoch kept", "a restart keeps the epoch", ((Component, "_dispatch", _keep_epoch),)),
+    Mistake("7 epoch kept", "a restart keeps the epoch", ((Component, "_restarted", _keep_epoch),)),
     Mistake(
         "8 first tick",
         "max_tick stays that of the first event",
@@ -363,7 +363,7 @@ SPECIFIED: tuple[Mistake, ...] = (
     ),
     Mistake("28 bulk without F", "a bulk install raises no floor", ((build, "bulk_install", _bulk_without_floor),)),
     Mistake(
-        "28b bulk in the epoch", "a bulk install without a new epoch", ((Component, "_dispatch", _bulk_keeps_epoch),)
+        "28b bulk in the epoch", "a bulk install without a new epoch", ((Component, "_restarted", _bulk_keeps_epoch),)
     ),
     Mistake(
         "29 old bulk",
