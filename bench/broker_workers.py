@@ -23,10 +23,12 @@ from bench.broker_fan import fan
 from bench.broker_talk import say, sleep_until, wait_for_line
 from bench.tickets import QUEUE_ROWS, WAYS, batches_of
 from bench.tickets_events import COASTS, TicketEvents, generate
+from runtime.kernels.copy import ColumnarCopy
 
 if TYPE_CHECKING:
     from smile.remote.system import RemoteSystem
 
+NATIVE_S = 120.0
 CALLS_UNDER_WAY = 64
 """Calls that a publisher makes before it waits for the oldest: enough to keep all buffers on the way full."""
 
@@ -62,7 +64,15 @@ def publish(address: str, way: str, buys: int, items: int, offered: int) -> None
         say(began=began, acknowledged=acknowledged, cpu=cpu)
 
 
-def subscribe(address: str, buys: int, items: int, result: Path) -> None:
+def wait_for_native(system: RemoteSystem, is_wanted: bool) -> None:
+    """A subscriber's own copy of the view is kept by compiled loops after a while, too."""
+    for opened in system._open_views() if is_wanted else ():
+        operator = opened.source.run(lambda leaf: leaf.operator)
+        if isinstance(operator, ColumnarCopy):
+            operator.wait_for_native(NATIVE_S)
+
+
+def subscribe(address: str, buys: int, items: int, is_native: bool, result: Path) -> None:
     """Keep the view until the mark is there; what is left of each item is the result."""
     events = generate(buys, items)
     left = np.zeros(items + 1, np.int64)
@@ -72,6 +82,7 @@ def subscribe(address: str, buys: int, items: int, result: Path) -> None:
         for batch in changes.batches():
             left[batch.array("item_id")] = np.where(batch.visible_array(), batch.array("avail"), 0)
             if batch.kind == "snapshot":
+                wait_for_native(system, is_native)
                 cpu = time.process_time()
                 say(ready=len(batch))
                 continue
@@ -114,7 +125,7 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
         say(done=True, rate=held, count=count)
 
 
-def watch(address: str, items: int, first: int, result: Path) -> None:
+def watch(address: str, items: int, is_native: bool, first: int, result: Path) -> None:
     """Every change with the time at which it was told: (item, available, time) is the result."""
     told: list[tuple[int, int, float]] = []
     with connected(address) as system:
@@ -122,6 +133,7 @@ def watch(address: str, items: int, first: int, result: Path) -> None:
         for batch in changes.batches():
             now = time.monotonic()
             if batch.kind == "snapshot":
+                wait_for_native(system, is_native)
                 say(ready=len(batch))
                 continue
             left = np.where(batch.visible_array(), batch.array("avail"), 0).tolist()

@@ -163,7 +163,7 @@ def throughput(size: Size, way: str) -> dict[str, Any]:
         result = folder / "left.npy"
         with (
             one_broker(size, folder) as run,
-            Worker("subscribe", address=run.address, result=result, **sizes) as subscriber,
+            Worker("subscribe", address=run.address, is_native=size.is_native, result=result, **sizes) as subscriber,
             Worker("publish", address=run.address, way=way, offered=size.buys, **sizes) as publisher,
         ):
             subscriber.hear()
@@ -253,7 +253,7 @@ def latency_round(size: Size, address: str, folder: Path, number: int) -> tuple[
     first = number * int(RATE * size.seconds)
     common = {"address": address, "items": size.items, "first": first}
     with (
-        Worker("watch", result=folder / "told.npy", **common) as watcher,
+        Worker("watch", is_native=size.is_native, result=folder / "told.npy", **common) as watcher,
         Worker(
             "publish singles",
             buys=size.buys,
