@@ -15,7 +15,7 @@ from runtime.client.errors import PublishRefused
 from runtime.values import Value
 from runtime.wire import control
 
-RETRY_US = 1_000_000
+RETRY_US = 500_000
 RETRY_US_MAX = 4_000_000
 """A publish without an answer is sent again after this, doubling."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,34 @@ def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zy
         wait_for(lambda: other.failure, "a refusal")
         assert "changed" in str(other.failure)
         third.close()
+
+
+def test_a_stored_deployment_of_another_version_waits_to_be_deployed_again(zygote: Zygote, tmp_path: Path) -> None:
+    program = smile.compile(PROGRAM)
+    brokers = Brokers(zygote, tmp_path, program, ONE)
+    good = brokers.deployment
+    other = replace(good, files={**good.files, "manifest.json": b"{}"})
+    other.write(tmp_path / "a")
+    try:
+        brokers.start()
+        with pytest.raises(ConnectFailed, match="deploy again"):
+            Connection(brokers.address)
+        redeploy(brokers, program, ONE)
+        wait_for(lambda: brokers.log("a").count("serves at") == 2, "the deployment")
+        with smile.connect(brokers.address) as system:
+            system.publish("Buys", {"item": 1, "qty": 5})
+            assert totals(system) == {1: 5}
+    finally:
+        brokers.close()
+
+
+def test_a_stream_with_other_columns_is_refused_before_it_is_stored(zygote: Zygote, tmp_path: Path) -> None:
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        system.publish("Buys", {"item": 1, "qty": 5})
+        other = smile.compile(PROGRAM.replace("qty int[0..1000]", "qty int[0..2000]"))
+        before = brokers.deployment
+        with pytest.raises(RequestRefused, match="qty"):
+            redeploy(brokers, other, ONE)
+        brokers.deployment = before
+        brokers.restart("a")
+        assert totals(system) == {1: 5}

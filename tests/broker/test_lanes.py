@@ -1,0 +1,113 @@
+"""Publishes of a client: order, repeats, and those after a refused one, against a broker of a few lines."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+
+import pytest
+
+from runtime.client.errors import PublishRefused
+from runtime.client.lanes import RETRY_US, Entry, Lane
+from runtime.wire import control
+
+
+class Stream:
+    """Takes what follows what it has, refuses the rest: the rules of `runtime/broker/publishing.py`."""
+
+    def __init__(self) -> None:
+        self.logged: list[int] = []
+        self.bad: set[int] = set()
+
+    def take(self, publish: control.Publish) -> control.Acknowledged | control.PublishRefused:
+        name = (publish.producer, publish.sequence)
+        if publish.sequence in self.logged:
+            return control.Acknowledged(*name, (publish.sequence,), True)
+        newest = self.logged[-1] if self.logged else -1
+        if publish.previous is not None and publish.previous != newest:
+            return control.PublishRefused(*name, "order", "", False, 1)
+        if publish.sequence in self.bad:
+            return control.PublishRefused(*name, "rule", "bad", False, 0)
+        self.logged.append(publish.sequence)
+        return control.Acknowledged(*name, (publish.sequence,), False)
+
+
+def entry(sequence: int) -> Entry:
+    return Entry("S", "p", sequence, ([sequence],), is_ordered=True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_lost_or_refused_the_rest_is_logged_once_and_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    stream, sent = Stream(), deque[control.Publish]()
+    answers: deque[control.Acknowledged | control.PublishRefused] = deque()
+    stream.bad = set(chance.sample(range(60), 5))
+    is_down = False
+
+    def send(publish: control.Publish) -> bool:
+        if not is_down:
+            sent.append(publish)
+        return not is_down
+
+    lane = Lane(send)
+    entries = [entry(n) for n in range(60)]
+    waiting, now_us = deque(entries), 0
+    for _ in range(3_000):
+        now_us += 20_000
+        is_down = chance.random() < 0.1
+        if chance.random() < 0.03:  # the connection breaks
+            sent.clear()
+            answers.clear()
+            lane.send_all_again()
+        for _ in range(chance.randrange(4)):
+            if waiting:
+                lane.add(waiting.popleft(), now_us)
+        lane.pump(now_us)
+        while sent and chance.random() < 0.8:
+            publish = sent.popleft()
+            if chance.random() > 0.1:
+                answers.append(stream.take(publish))
+        while answers and chance.random() < 0.8:
+            answer = answers.popleft()
+            if chance.random() < 0.1:
+                continue
+            if isinstance(answer, control.Acknowledged):
+                found = lane.acknowledged(answer)
+                if found is not None:
+                    found.future.set_result(answer.ticks)
+            else:
+                refused = lane.refused(answer, now_us)
+                if refused is not None:
+                    refused[0].future.set_exception(refused[1])
+    assert len(lane) == 0
+    assert stream.logged == [n for n in range(60) if n not in stream.bad]
+    for one in entries:
+        if one.sequence in stream.bad:
+            with pytest.raises(PublishRefused, match="bad"):
+                one.future.result(0)
+        else:
+            assert one.future.result(0) == (one.sequence,)
+
+
+def test_nothing_is_sent_twice_while_an_answer_is_on_its_way() -> None:
+    sent: list[int] = []
+
+    def send(publish: control.Publish) -> bool:
+        sent.append(publish.sequence)
+        return True
+
+    lane = Lane(send)
+    for n in range(3):
+        lane.add(entry(n), 0)
+    assert lane.pump(RETRY_US - 1) == RETRY_US
+    assert sent == [0, 1, 2]
+    lane.pump(RETRY_US)
+    assert sent == [0, 1, 2, 0, 1, 2]
+
+
+def test_the_same_name_twice_is_one_publish() -> None:
+    lane = Lane(lambda _: True)
+    first, second = entry(7), entry(7)
+    assert lane.add(first, 0) is first
+    assert lane.add(second, 0) is first
+    assert len(lane) == 1

@@ -1,0 +1,123 @@
+"""Timers, faults, peers and log lines of a broker, each by itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from runtime.broker.attachments import ATTACHMENTS_PER_PEER_MAX, REQUESTS_MAX, Attachments
+from runtime.broker.endpoints import TOPIC_BYTES
+from runtime.broker.faults import Faults, UnknownFault
+from runtime.broker.log_lines import JsonLines, PrettyLines
+from runtime.broker.timers import Timers
+
+
+def test_a_timer_fires_once_at_the_time_it_was_armed_for_last() -> None:
+    timers = Timers()
+    timers.arm("c", "ask", 100)
+    timers.arm("c", "ask", 300)
+    timers.arm("c", "idle", 200)
+    timers.arm("d", "ask", 50)
+    timers.arm("d", "ask", 20)
+    assert timers.next_due_us() == 20
+    assert list(timers.due(150)) == [("d", "ask")]
+    assert list(timers.due(250)) == [("c", "idle")]
+    assert list(timers.due(299)) == []
+    assert list(timers.due(300)) == [("c", "ask")]
+    assert list(timers.due(10_000)) == []
+
+
+def test_arming_again_and_again_does_not_grow_anything() -> None:
+    timers = Timers()
+    for us in range(10_000):
+        timers.arm("c", "ask", 1_000 + us)
+    assert len(timers) == 1
+    assert len(timers._heap) == 1
+    timers.forget("c")
+    assert list(timers.due(10**9)) == []
+
+
+def test_a_subscription_counts_only_with_the_topic_that_was_handed_out() -> None:
+    attachments = Attachments()
+    one = attachments.meet(b"one", "", "", "client", 1, 0)
+    two = attachments.meet(b"two", "", "", "client", 1, 0)
+    assert one is not None
+    assert two is not None
+    first, second = (attachments.attach(peer, "guests:V", "V", "guest") for peer in (one, two))
+    assert first is not None
+    assert second is not None
+    assert first.topic[:TOPIC_BYTES] == second.topic[:TOPIC_BYTES]
+    assert first.topic != second.topic
+    assert attachments.topic_to_tell("guests:V") is None  # nobody has subscribed yet
+    assert attachments.subscribed(first.topic[:TOPIC_BYTES]) is None
+    assert attachments.subscribed(first.topic[:TOPIC_BYTES] + bytes(8)) is None
+    assert attachments.subscribed(first.topic) is first
+    assert attachments.topic_to_tell("guests:V") == first.topic[:TOPIC_BYTES]
+    attachments.forget(b"one")
+    assert attachments.topic_to_tell("guests:V") is None
+    assert attachments.attached("guests:V") == 1
+    attachments.renew_topics()
+    assert attachments.subscribed(second.topic) is None
+    again = attachments.attach(two, "guests:V", "V", "guest")
+    assert again is not None
+    assert again.topic[:TOPIC_BYTES] != second.topic[:TOPIC_BYTES]
+
+
+def test_a_peer_has_so_many_attachments_and_requests_and_no_more() -> None:
+    attachments = Attachments()
+    peer = attachments.meet(b"one", "", "", "client", 1, 0)
+    assert peer is not None
+    made = [attachments.attach(peer, f"e{n}", "V", "plan") for n in range(ATTACHMENTS_PER_PEER_MAX + 1)]
+    assert [one is None for one in made[-2:]] == [False, True]
+    asked = [peer.may_request(0) for _ in range(int(REQUESTS_MAX) + 1)]
+    assert [asked[-2], asked[-1]] == [True, False]
+    assert peer.may_request(1_000_000)
+
+
+def test_a_new_incarnation_of_a_peer_has_nothing_of_the_old_one() -> None:
+    attachments = Attachments()
+    peer = attachments.meet(b"one", "alice", "", "client", 1, 0)
+    assert peer is not None
+    attachments.attach(peer, "e", "V", "plan")
+    same = attachments.meet(b"one", "alice", "", "client", 1, 10)
+    assert same is peer
+    for user, incarnation in (("alice", 2), ("bob", 2)):
+        other = attachments.meet(b"one", user, "", "client", incarnation, 20)
+        assert other is not None
+        assert not other.attachments
+    assert attachments.attached("e") == 0
+
+
+def test_faults_do_what_they_say() -> None:
+    faults, sent = Faults(seed=1), []
+    faults.ask("drop", {"fraction": 0.5})
+    for n in range(1_000):
+        faults.pass_on(lambda n=n: sent.append(n))  # type: ignore[misc]
+    assert 400 < len(sent) < 600
+    assert faults.dropped == 1_000 - len(sent)
+    faults.ask("none", {})
+    faults.ask("duplicate", {"fraction": 1.0})
+    sent.clear()
+    faults.pass_on(lambda: sent.append(1))
+    assert sent == [1, 1]
+    faults.ask("none", {})
+    faults.ask("delay", {"fraction": 1.0, "ms": 60_000})
+    faults.pass_on(lambda: sent.append(2))
+    assert sent == [1, 1]
+    assert 59 < (faults.send_late() or 0) <= 60
+    for kind, arguments in (("drop", {}), ("drop", {"fraction": 2}), ("pause", {"seconds": True}), ("fire", {})):
+        with pytest.raises(UnknownFault):
+            faults.ask(kind, arguments)
+
+
+def test_log_lines_name_the_component_and_the_edge() -> None:
+    record = logging.makeLogRecord(
+        {"name": "smile.host", "levelname": "WARNING", "msg": "starts %s", "args": ("again",), "component": "Sold"}
+    )
+    said = json.loads(JsonLines("west").format(record))
+    assert (said["broker"], said["part"], said["text"], said["component"]) == ("west", "host", "starts again", "Sold")
+    line = PrettyLines("west").format(record)
+    assert "warning" in line
+    assert line.endswith("west host: starts again  [component=Sold]")
