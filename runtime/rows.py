@@ -87,7 +87,9 @@ class Rows:
         return self.max_tick[slot] == NO_TICK
 
     def slots_for(self, batch: Batch) -> list[int]:
-        return [self.slot_for(key) for key in batch.keys(self.key_width)]
+        keys = batch.keys(self.key_width)
+        slots = list(map(self.index.get, keys))
+        return [self.slot_for(key) if slot is None else slot for key, slot in zip(keys, slots, strict=True)]
 
     def key_at(self, slot: int) -> Key:
         return tuple(column[slot] for column in self.columns[: self.key_width])
@@ -109,8 +111,9 @@ class Rows:
     # Writing
 
     def store(self, slots: Sequence[int], batch: Batch) -> None:
-        """Rows replace what the slots held: values, visibility and `max_tick`."""
-        for column, values in zip(self.columns, batch.columns, strict=True):
+        """Rows replace what the slots of their keys held: values, visibility and `max_tick`."""
+        width = self.key_width
+        for column, values in zip(self.columns[width:], batch.columns[width:], strict=True):
             for slot, value in zip(slots, values, strict=True):
                 column[slot] = value
         for slot, seen, tick in zip(slots, batch.visible, batch.max_ticks, strict=True):

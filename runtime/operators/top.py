@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runtime.batch import Batch
 from runtime.loops.code import Code
@@ -24,7 +25,6 @@ from runtime.operators.operator import Operator
 from runtime.operators.ordering import Order, SortKey, reversed_text, sort_key_text
 from runtime.operators.row_operator import EarlyStore, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
-from runtime.protocol.coverage import NO_TICK
 from runtime.rows import Rows
 from runtime.values import Key, Value
 
@@ -117,11 +117,13 @@ class TopOfEvents(_Ranking):
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
         width = self.relation.key_width
-        for row, tick, (group, place) in zip(batch.rows(), batch.max_ticks, self._places(batch), strict=True):
+        for row, tick, (group, (order, key_order, _)) in zip(
+            batch.rows(), batch.max_ticks, self._places(batch), strict=True
+        ):
             key = row[:width]
             ranked = self._ranked.setdefault(group, [])
             self.put(key, self._with_rank(row[width:], 0), False, tick, touched)
-            candidate = (*place[:2], self.rows.slot_of(key))
+            candidate = (order, key_order, self.rows.slot_of(key))
             at = bisect_left(ranked, candidate)
             ranked.insert(at, candidate)
             self._settle(ranked, at, touched)
@@ -135,28 +137,23 @@ class TopOfEvents(_Ranking):
 
     def _settle(self, ranked: list[Candidate], first: int, touched: list[int]) -> None:
         """Rows from this place on have got a better one before them: new ranks, or out for good."""
-        rows = self.rows
-        width = self.input_relations[0].width
         inside = self._inside(ranked)
-        # Ticks of the rows themselves: after a bulk install max_tick says nothing about a single row.
-        better = max((self._tick(slot) for _, _, slot in ranked[:first]), default=NO_TICK)
-        limit_tick = max((self._tick(slot) for _, _, slot in ranked[: self._limit]), default=NO_TICK)
-        for place in range(first, len(ranked)):
-            slot = ranked[place][2]
-            row = rows.row_at(slot)[:width]
-            own = self._tick(slot)
-            better = max(better, own)
-            if place < inside:
-                tick = better if self._has_rank else own
-                self.put(row[:1], self._with_rank(row[1:], place + 1), True, tick, touched)
-            else:
-                self.put(row[:1], self._with_rank(row[1:], 0), False, max(own, limit_tick), touched)
-        del ranked[inside:]
+        own_tick = self.rows.columns[0]  # after a bulk install max_tick says nothing about a single row
+        ticks: list[Any] = [own_tick[slot] for _, _, slot in ranked]
+        shift = self._has_rank or self._always_touched  # otherwise those behind the first stay as they are
+        for place in range(first, inside if shift else min(first + 1, inside)):
+            tick = max(ticks[: place + 1]) if self._has_rank else ticks[place]
+            self._put_again(ranked[place][2], place + 1, tick, touched)
+        if inside < len(ranked):
+            limit_tick = max(ticks[: self._limit])
+            for place in range(max(first, inside), len(ranked)):
+                self._put_again(ranked[place][2], 0, max(ticks[place], limit_tick), touched)
+            del ranked[inside:]
 
-    def _tick(self, slot: int) -> int:
-        tick = self.rows.columns[0][slot]
-        assert isinstance(tick, int), "column 0 of an event is its tick"
-        return tick
+    def _put_again(self, slot: int, rank: int, tick: int, touched: list[int]) -> None:
+        """The row in this slot, visible if it has a rank."""
+        row = self.rows.row_at(slot)[: self.input_relations[0].width]
+        self.put(row[:1], self._with_rank(row[1:], rank), rank > 0, tick, touched)
 
     def restore_extra(self, data: dict[str, object]) -> None:
         self._ranked = {}

@@ -221,15 +221,15 @@ def _show_driven_out(self: Any, ranked: Any, first: int, touched: list[int]) -> 
     rows = self.rows
     for place in range(first, min(self._inside(ranked), len(ranked))):
         slot = ranked[place][2]
-        self.put(rows.row_at(slot)[:1], rows.row_at(slot)[1:], True, self._tick(slot), touched)
+        self.put(rows.row_at(slot)[:1], rows.row_at(slot)[1:], True, rows.columns[0][slot], touched)
     del ranked[self._inside(ranked) :]
 
 
 def _quench_unseen(self: Any, edge: int, batch: Any) -> list[Any]:  # noqa: ARG001
     """Rows that are rejected now are taken for rejected for ever."""
-    rows = batch.rows()
+    rows = self.rows
     keys = batch.keys(self.relation.key_width)
-    return [keys[i] for i, seen in enumerate(batch.visible) if seen and not self._predicate(*rows[i])]
+    return [key for key, seen in zip(keys, batch.visible, strict=True) if seen and not rows.visible[rows.slot_of(key)]]
 
 
 _RESTORE_EXTRA = Operator.restore
