@@ -48,6 +48,8 @@ of one producer that a stream remembers, so that a repeat is always recognised."
 
 POLL_MS_MAX = 1_000
 REQUEST_TIMEOUT_S = 10.0
+REQUEST_AGAIN_S = 1.0
+"""Questions that only read are repeated: they, or their answers, are lost with a connection that is cut."""
 
 T = TypeVar("T")
 
@@ -57,7 +59,9 @@ class _Request:
     uplink: Uplink
     make: Callable[[int], ControlRecord]
     deadline: float
+    repeats: bool
     number: int = 0
+    sent: float = 0.0
     future: Future[ControlRecord] = field(default_factory=Future)
 
 
@@ -251,16 +255,21 @@ class Connection:
         self._ask(self.deployment["brokers"][broker], control.Stop)
 
     def _ask(self, address: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
-        return self._request(address, make).result()
+        return self._request(address, make, repeats=make is control.Describe).result()
 
     def _request(
-        self, address: str, make: Callable[[int], ControlRecord], timeout: float | None = None
+        self,
+        address: str,
+        make: Callable[[int], ControlRecord],
+        timeout: float | None = None,
+        *,
+        repeats: bool = True,
     ) -> Future[ControlRecord]:
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         made: Future[ControlRecord] = Future()
 
         def begin() -> None:
-            request = _Request(self._uplink(address), make, deadline, future=made)
+            request = _Request(self._uplink(address), make, deadline, repeats, future=made)
             self._requests.append(request)
             self._send_request(request)
 
@@ -269,12 +278,12 @@ class Connection:
 
     def _send_request(self, request: _Request) -> None:
         """Once the broker has answered a greeting; until then it waits."""
-        if request.number or not request.uplink.is_connected:
+        if not request.uplink.is_connected or (request.number and not request.repeats):
             return
-        number = request.uplink.next_request()
+        number = request.number or request.uplink.next_request()
         try:
             if request.uplink.send_record(request.make(number)):
-                request.number = number
+                request.number, request.sent = number, time.monotonic()
         except WireError as error:
             self._requests.remove(request)
             request.future.set_exception(RequestRefused(error.code, str(error)))
@@ -398,6 +407,8 @@ class Connection:
         for request in [one for one in self._requests if one.deadline <= now]:
             self._requests.remove(request)
             request.future.set_exception(TimeoutError(f"no answer from {request.uplink.address.partition('?')[0]}"))
+        for request in [one for one in self._requests if one.repeats and one.sent + REQUEST_AGAIN_S <= now]:
+            self._send_request(request)
 
     # What uplinks tell (`Listener`)
 
