@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 FRAMES_MAX: Final = 2
-"""Header and body. The topic that precedes them on a data socket is not counted."""
+"""Header and body. On a data socket the topic precedes the header in its frame and is cut off before decoding."""
 
 HEADER_BYTES_MAX: Final = 128 * 1024
 """One byte can become an empty list of 64 bytes, so this bounds the memory of a hostile header to about 8 MB."""
