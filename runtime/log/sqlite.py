@@ -260,9 +260,21 @@ class LogDirectory:
 
     def idle(self) -> bool:
         """Do a bit of what can wait; is there more? For a loop that has nothing else to do."""
-        if self._trims and self._waiting is None:
-            self._commit(Waiting(), self._state.epoch)
+        if self._waiting is None:
+            self._trims = {number for number in self._trims if self._has_trimmed(number)}
+            if self._trims:
+                try:
+                    self._commit(Waiting(), self._state.epoch)
+                except LogCorrupt:
+                    raise
+                except LogError:  # a full disk, say: this can wait for that too
+                    return False
         return bool(self._trims)
+
+    def _has_trimmed(self, number: int) -> bool:
+        trimmed = self._state.positions[number - 1].trimmed_tick
+        found = self.query("select 1 from batches where stream = ? and last_tick <= ? limit 1", (number, trimmed))
+        return bool(found)
 
     def _delete_trimmed(self, number: int, trimmed_tick: int) -> bool:
         """Some of them; was that all?"""

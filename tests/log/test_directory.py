@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -260,6 +261,26 @@ def test_trimming_takes_small_bites(directory: LogDirectory, log: SqliteLog) -> 
     assert directory.query("select count(*) from batches", ())[0] == (19,)
     assert not directory.idle()
     assert ticks_in(log) == list(range(181, 200))
+
+
+def test_a_full_disk_only_delays_trimming(directory: LogDirectory, log: SqliteLog) -> None:
+    with directory.group():
+        for at in range(200):
+            log.append(1, batch(at), "p", at)
+    log.trim(180)
+    with mock.patch.object(directory, "_commit", side_effect=LogFull("full")) as refused:
+        assert not directory.idle()
+    assert refused.called
+    while directory.idle():
+        pass
+    assert directory.query("select count(*) from batches", ())[0] == (19,)
+
+
+def test_idling_writes_nothing_if_nothing_is_to_do(directory: LogDirectory, log: SqliteLog) -> None:
+    log.append(1, batch(1), "p", 1)
+    before = directory.counters["log_commits"]
+    assert not directory.idle()
+    assert directory.counters["log_commits"] == before
 
 
 def test_trimming_goes_on_after_a_restart(tmp_path: Path) -> None:
