@@ -46,6 +46,7 @@ from runtime.security.zap import Authenticator
 from smile.deploy.bundles import BundleRefused, check_signature, components_of, table_rows_of, verify
 from smile.deploy.config import BrokerSettings
 from smile.deploy.deployment import TABLES_FOLDER, Deployment, DeploymentError
+from smile.deploy.tuning import checkpoint_every_us, tuned
 from smile.digests import component_digests
 from smile.errors import SmileError
 from smile.gate import StreamGate
@@ -66,7 +67,7 @@ PRODUCER_LASTS_US = 7 * 24 * 3_600 * 1_000_000
 starts; should it repeat a publish after that, the log takes it for a new one."""
 
 GATEWAY_SWITCH_S = 0.000_5
-"""With a gateway in the same process, its thread gives way to the loop after this at most; the usual 5 ms would show."""
+"""With a gateway in the same process, its thread gives way to the loop after this: the usual 5 ms would show."""
 
 FILES_MAX = 65_536
 EXIT_CANNOT_START = 2
@@ -195,7 +196,8 @@ class BrokerProcess:
             store = CheckpointStore(settings.data / CHECKPOINTS_FOLDER)
             here = hosting.here(settings.name)
             store.clean({name: (hosting.digests or {})[name] for name in here})
-            checkpoints = Checkpointing(store, settings.checkpoint_every_us, self._clock.steady_us)
+            every_us = checkpoint_every_us(program, here, settings.checkpoint_every_us)
+            checkpoints = Checkpointing(store, every_us, self._clock.steady_us)
         broker = Broker(
             settings.name,
             self._endpoints,
@@ -363,7 +365,7 @@ class BrokerProcess:
         self._context.term()
 
 
-def _tuned(component: Component, homes: Mapping[str, str], here: str) -> Component:
+def _sized(component: Component, homes: Mapping[str, str], here: str) -> Component:
     """What comes from other processes is checked, value by value. Rows with texts travel in smaller messages."""
     is_local = bool(component.in_edges) and all(homes[edge.sender] == here for edge in component.in_edges)
     tuning = LOCAL if is_local else BROKER
@@ -383,7 +385,7 @@ def _hosting(deployment: Deployment, program: Program, broker: str) -> Hosting:
     return Hosting(
         deployment.to_wire(),
         deployment.digest,
-        Plan(tuple(_tuned(one, deployment.placement, broker) for one in components.values()), origins),
+        Plan(tuple(tuned(program, _sized(one, deployment.placement, broker)) for one in components.values()), origins),
         dict(deployment.placement),
         dict(deployment.brokers),
         component_digests(deployment, program),
