@@ -19,10 +19,10 @@ from runtime.files import sync_file
 from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.database import FILE_NAME, WAL_NAME, connected
 
-WAL_BYTES_KEPT = 64 * 2**20
+WAL_BYTES_KEPT = 16 * 2**20
 """From here on the thread moves commits to the database."""
 
-WAL_BYTES_MAX = 256 * 2**20
+WAL_BYTES_MAX = 128 * 2**20
 """Commits wait until the thread has caught up. Only a disk that cannot write what it is given gets there."""
 
 _ROUNDS_MAX = 4

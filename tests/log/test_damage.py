@@ -24,12 +24,14 @@ def made() -> Iterator[Judge]:
         yield judge(folder)
 
 
+@pytest.mark.slow
 def test_truncated_files(made: Judge, cases: int) -> None:
     verdicts = run(made, truncations(made.files, max(1, 1500 // cases)))
     assert verdicts["stopped"] > 100
     assert verdicts["right"] > 50, "some bytes are not in use"
 
 
+@pytest.mark.slow
 def test_flipped_bits(made: Judge, cases: int) -> None:
     verdicts = run(made, flips(made.files, random_places(made.files, Random(3), 500 * cases)))
     assert verdicts["stopped"] > 50

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import smile
 from smile.local import LocalBrokers
 
@@ -17,6 +19,7 @@ ROWS = 2_000
 MESSAGES = 40
 
 
+@pytest.mark.slow
 def test_a_broker_without_room(tmp_path: Path) -> None:
     file = tmp_path / "p.mpl"
     file.write_text(PROGRAM)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -18,6 +20,7 @@ def fuzz(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_found(tmp_path: Path) -> None:
     done = fuzz(tmp_path, "--seconds", "3")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -26,6 +29,7 @@ def test_nothing_is_found(tmp_path: Path) -> None:
     assert int(runs.group(1)) > 1_000
 
 
+@pytest.mark.slow
 def test_a_mistake_is_found(tmp_path: Path) -> None:
     done = fuzz(tmp_path, "--seconds", "60", "--planted")
     assert done.returncode != 0

@@ -14,6 +14,7 @@ from tests.log.power import Round, cut_unsynced, cuts
 from tests.log.recorded_disk import recorded
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost(cases: int) -> None:
     with quick_folder() as folder:
         moments, events = cuts(folder, 120 * cases, seed=7)
@@ -25,7 +26,7 @@ def test_nothing_acknowledged_is_lost(cases: int) -> None:
 def test_without_waiting_for_the_disk_a_tail_may_be_lost(cases: int, sync: Sync) -> None:
     lost = 0
     with quick_folder() as folder:
-        for seed in range(30 * cases):
+        for seed in range(20 * cases):
             place = folder / str(seed)
             place.mkdir()
             lost += cut_unsynced(place, sync, Random(seed))

@@ -94,6 +94,7 @@ def check(made: Judge, before: Told, changed: Files) -> str:
     return outcome if report.damage else "not damaged"
 
 
+@pytest.mark.slow
 def test_whatever_was_damaged(made: Judge, cases: int) -> None:
     put(made.folder, made.files)
     before = told_by(made.folder)
