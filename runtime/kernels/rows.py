@@ -45,7 +45,7 @@ def hashed(keys: Sequence[Integers]) -> Integers:
     return mixed
 
 
-def fill_table(table: Integers, slots: Integers, keys: Sequence[Integers]) -> None:
+def fill_table(table: Array, slots: Integers, keys: Sequence[Integers]) -> None:
     """Enter slots with these keys into an empty table: linear probing, all at once. Those that find their place taken
     go one further, round by round."""
     mask = len(table) - 1
@@ -101,7 +101,7 @@ class KernelRows:
         self.arrays["at"] = np.zeros(capacity, np.int64)
         self._capacity = capacity
         size = 1 << (2 * capacity - 1).bit_length()  # at most half full
-        self.arrays["table"] = np.full(size, -1, np.int64)
+        self.arrays["table"] = np.full(size, -1, np.int32)
         self._fill_table()
         self.generation += 1
 

@@ -106,7 +106,7 @@ class KernelSpec(OperatorSpec):
         return (
             ("integers", "int64"),
             ("floats", "float64"),
-            ("table", "int64"),
+            ("table", "int32"),
             *self.columns,
             ("at", "int64"),
             ("reached", "int64"),
