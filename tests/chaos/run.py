@@ -68,14 +68,15 @@ class Verdict:
     shown: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By subscriber: rows shown, and how many of them were compared with subsets of real events."""
     starts: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By phase."""
     wrong: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
         shown = ", ".join(f"{name} {rows}" for name, (rows, _) in self.shown.items())
         return (
             f"seed {self.seed}: {self.events} events logged ({self.uncertain} of uncertain publishes), "
-            f"{dict(self.done)}, messages {dict(self.hurt)}, shown: {shown}; {self.seconds:.0f} s; "
+            f"{dict(self.done)}, messages {dict(self.hurt)}, shown: {shown}; seconds {self.seconds}; "
             + ("everything held" if not self.wrong else f"WRONG: {len(self.wrong)}")
         )
 
@@ -95,17 +96,18 @@ class Run:
         self._healing: list[tuple[float, Decision]] = []
 
     def __call__(self) -> Verdict:
-        start = time.monotonic()
         with self._stack:
-            self._set_up()
-            self._subscribe(WANTED, "watchers")
-            self._subscribe([RESUMES], "resumes")
-            self._await_subscribed()
-            self._publish_all()
-            self._carry_out()
-            self._calm_down()
-            self._judge()
-        self.verdict.seconds = time.monotonic() - start
+            for phase in (
+                self._set_up,
+                self._subscribe_all,
+                self._publish_all,
+                self._carry_out,
+                self._calm_down,
+                self._judge,
+            ):
+                start = time.monotonic()
+                phase()
+                self.verdict.seconds[phase.__name__.strip("_")] = round(time.monotonic() - start, 1)
         return self.verdict
 
     # Setting up
@@ -141,8 +143,8 @@ class Run:
         self._set_faults(link, USUAL)
 
     def _set_faults(self, link: str, faults: Faults) -> None:
-        """Towards a data endpoint only subscriptions travel. ZeroMQ repeats them when it connects again: they are lost with
-        a connection or not at all."""
+        """Towards a data endpoint only subscriptions travel. ZeroMQ repeats them when it connects again: they are lost
+        with a connection or not at all."""
         to_server = Faults() if link.endswith(" data") else faults
         self.proxy.set_faults(link, to_server=to_server, to_client=faults)
 
@@ -158,8 +160,10 @@ class Run:
         order = subscriber.Order(self._addresses, str(self.folder / "records"), wanted)
         self._start(name, "tests.chaos.subscriber", order.to_text())
 
-    def _await_subscribed(self) -> None:
+    def _subscribe_all(self) -> None:
         """Before the first fault everybody has had a snapshot: otherwise a fast run would watch nothing."""
+        self._subscribe(WANTED, "watchers")
+        self._subscribe([RESUMES], "resumes")
         names = [wanted.name for wanted in (*WANTED, RESUMES)]
         self._await(lambda: all(self._has_started(name) for name in names), "subscription")
 
