@@ -175,7 +175,7 @@ def _inspected(path: Path, evidence: Evidence) -> Contents | None:
 
 def connected(path: Path, *, is_synced: bool) -> sqlite3.Connection:
     try:
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise as_log_error(path.parent, error) from error
     try:

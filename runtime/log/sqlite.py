@@ -22,7 +22,7 @@ from typing import Any, Literal
 from runtime.files import make_folder, sync_folder
 from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.checksums import stream_checksum
-from runtime.log.database import ACKNOWLEDGED_NAME, LOCK_NAME, as_log_error, locked, opened, remedy
+from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, LOCK_NAME, WAL_NAME, as_log_error, locked, opened, remedy
 from runtime.log.keeper import Keeper
 from runtime.log.sqlite_log import SqliteLog
 from runtime.log.state import Position, Seal, State
@@ -305,6 +305,11 @@ class LogDirectory:
 
     def corrupt(self, reason: str) -> LogCorrupt:
         return LogCorrupt(f"{self.folder}: {reason}; {remedy(self.folder)}")
+
+    def status(self) -> dict[str, int]:
+        """Numbers for people and metrics: commits, syncs, moves, and bytes on disk."""
+        sizes = (path.stat().st_size for path in (self.folder / FILE_NAME, self.folder / WAL_NAME) if path.exists())
+        return {**self.counters, **self._keeper.counters, "log_file_bytes": sum(sizes)}
 
     # The end
 

@@ -92,6 +92,15 @@ def test_an_old_epoch_in_a_group_harms_nobody_else(directory: LogDirectory, log:
     assert (ticks_in(log), ticks_in(other)) == ([1], [])
 
 
+def test_status(directory: LogDirectory, log: SqliteLog) -> None:
+    log.append(1, large(1), "p", 1)
+    directory._keeper.move()
+    status = directory.status()
+    assert (status["log_batches"], status["log_moves"]) == (1, 1)
+    assert status["log_bytes"] > 12_000
+    assert status["log_file_bytes"] > 2 * status["log_bytes"], "in the database and in its log"
+
+
 def test_an_empty_group_costs_nothing(directory: LogDirectory) -> None:
     before = directory.counters["log_commits"]
     with directory.group():
