@@ -6,14 +6,16 @@ Shared by everybody who reads or subscribes to the same view in the same mode; a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 
 from compiler.plan.build import ViewPlan
 from runtime.batch import Batch
+from runtime.client.errors import ConnectionClosed
 from runtime.plan import Emit
 from runtime.protocol.leaf import Leaf
-from smile.delivery import Hub, make_hub
-from smile.errors import TimedOut
+from smile.delivery import Hub, make_hub, needs_leaf
+from smile.errors import Closed, TimedOut
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, held_rows, write_token
@@ -25,6 +27,11 @@ POLL_MAX = 0.02
 
 Target = Mapping[str, int]
 """For each stream the tick up to which a leaf must have heard of it."""
+
+
+def tells_events(plan: ViewPlan, mode: Emit) -> bool:
+    """Rows that are told once and never change: then the leaf need not keep them."""
+    return plan.side.layout.relation.is_event and not needs_leaf(plan, mode)
 
 
 class OpenView:
@@ -100,12 +107,22 @@ class OpenView:
         self.source.run(now)
 
     def leave(self, subscription: Subscription) -> None:
-        if subscription in self.hub.subscriptions:
-            self.hub.subscriptions.remove(subscription)
+        """Where the telling is done: a list that somebody goes through must not change meanwhile."""
+        with suppress(Closed, ConnectionClosed):  # then nothing is told any more
+            self.source.run(lambda _: self.hub.subscriptions.remove(subscription))
 
     def token(self, subscription: RemoteSubscription) -> bytes:
-        token = self.source.run(lambda leaf: ResumeToken(leaf.checkpoint(), subscription.unread(), held_rows(leaf)))
+        def now(leaf: Leaf) -> ResumeToken:
+            kept = self.source.without_rows(leaf) if tells_events(self.plan, self.mode) else leaf.checkpoint()
+            return ResumeToken(kept, subscription.unread(), held_rows(leaf))
+
+        token = self.source.run(now)
         return write_token(token, self.plan, self.mode, self._digest)
+
+    def forget_told(self) -> None:
+        """Of a view that one subscription has for itself."""
+        if tells_events(self.plan, self.mode):
+            self.source.run(self.source.forget_told)
 
     def close(self) -> None:
         self.hub.close()

@@ -17,12 +17,15 @@ from runtime.client.leaves import LeafHandle
 from runtime.embedded.engine import Receive, See
 from runtime.plan import Component, Emit, Plan
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.events import Deliver, Stepped
+from runtime.protocol.events import Deliver, Restarted, Stepped
 from runtime.protocol.leaf import Leaf
 from smile.delivery import leaf_of
 from smile.errors import Closed, NotAllowed, SmileError
 
 T = TypeVar("T")
+
+EVENTS_KEPT_MAX = 65_536
+"""Events that a subscriber's leaf has told and may still hold; looked at once a second."""
 
 REFUSED_RIGHTS = {"subscribe", "not-listed"}
 """Codes by which a broker's policy refuses to feed a leaf."""
@@ -111,6 +114,19 @@ class LeafSource:
         is_right = self._handle.failure_code in REFUSED_RIGHTS
         return NotAllowed(self._handle.failure) if is_right else SmileError(self._handle.failure)
 
+    def without_rows(self, leaf: Leaf) -> Checkpoint:
+        """What a leaf of events needs to go on: which it has told, not what they said."""
+        state = self._fresh.checkpoint().state
+        return Checkpoint(leaf.name, leaf.edge_checkpoints(), leaf.drop_floor, leaf.in_floor, state)
+
+    def forget_told(self, leaf: Leaf) -> None:
+        """Let a leaf without rows take over from one of events that has told all it has."""
+        if len(leaf.operator.rows) <= EVENTS_KEPT_MAX or self._handle is None or self._broken is not None:
+            return
+        handle, self._epoch = self._handle, 0
+        self._handle = self._start(self.without_rows(leaf))
+        handle.close()
+
     def close(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
@@ -121,9 +137,16 @@ class LeafSource:
     def _open(self, leaf: Component, told: Callable[[Stepped | Deliver], None], *, watch: bool) -> None:
         plan = Plan((*self._program.needed_for([self._plan.component]), leaf))
         self.streams = plan.lineages[leaf.name]
-        self._handle = self._connection.open_leaf(
-            plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=self._kept
-        )
+
+        def start(kept: Checkpoint | None) -> LeafHandle:
+            return self._connection.open_leaf(
+                plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=kept
+            )
+
+        self._start = start
+        self._handle = start(self._kept)
+        self._fresh = Leaf(plan, leaf.name)
+        self._fresh.handle(Restarted(1))
 
     def _told(self, told: Callable[[Stepped | Deliver], None], what: Stepped | Deliver) -> None:
         if self._handle is not None and self._broken is None:

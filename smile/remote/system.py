@@ -32,7 +32,7 @@ from smile.program import Program
 from smile.reading import Reading, asked
 from smile.remote.callbacks import Callbacks
 from smile.remote.failures import FailureWatch
-from smile.remote.open_view import POLL_FIRST, OpenView, Target
+from smile.remote.open_view import POLL_FIRST, OpenView, Target, tells_events
 from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
@@ -69,7 +69,7 @@ class RemoteSystem(Reading):
         self._lock = threading.Lock()
         self._is_closed = False
         self._views: dict[tuple[str, Emit, bool], OpenView] = {}  # (view, emit, coalesced), the longest unused first
-        self._resumed: list[OpenView] = []
+        self._private: list[OpenView] = []  # of one subscription each
         self._callbacks = Callbacks()
         self._failures = FailureWatch(self._look_for_failures)
 
@@ -270,17 +270,16 @@ class RemoteSystem(Reading):
             queue_rows=queue_rows,
             every_us=wanted.every_us,
         )
-        if token is None:
-            with self._using(wanted.plan, wanted.mode, coalesce=coalesce) as opened:
+        with self._using(wanted.plan, wanted.mode, coalesce=coalesce, token=token, subscribing=True) as opened:
+            if token is None:
                 failure = self._catch_up(opened)
+                if failure is not None:  # its last true state will do
+                    opened.wait_for({}, monotonic() + self._timeout, lambda: None)
                 opened.join(subscription, wants_snapshot=wanted.wants_snapshot)
-                opened.users += 1
-        else:
-            opened = self._opened(wanted.plan, wanted.mode, coalesce=coalesce, token=token)
-            with self._lock:
-                self._resumed.append(opened)
-            opened.resume(subscription, token.unread)
-            failure = None  # the failure watch tells it, after what was unread
+            else:
+                failure = None  # the failure watch tells it, after what was unread
+                opened.resume(subscription, token.unread)
+            opened.users += 1
         if callback is not None:
             self._callbacks.add(subscription)
         if failure is not None:
@@ -295,15 +294,10 @@ class RemoteSystem(Reading):
         raise Closed("the subscription is closed: take its token before")
 
     def _left(self, subscription: Subscription) -> None:
-        with self._lock:
-            for opened in [*self._views.values(), *self._resumed]:
-                if subscription in opened.hub.subscriptions:
-                    opened.leave(subscription)
-                    opened.users -= 1
-            ended = [opened for opened in self._resumed if not opened.hub.subscriptions]
-            self._resumed = [opened for opened in self._resumed if opened.hub.subscriptions]
-        for opened in ended:
-            opened.close()
+        for opened in self._open_views():
+            if subscription in opened.hub.subscriptions:
+                opened.leave(subscription)
+                self._done_with(opened)
 
     # Open views
 
@@ -314,33 +308,55 @@ class RemoteSystem(Reading):
         return OpenView(plan, mode, digest, source, self._callbacks.add, coalesce=coalesce)
 
     @contextmanager
-    def _using(self, plan: ViewPlan, mode: Emit, *, coalesce: bool = False) -> Iterator[OpenView]:
-        """The shared open view; it stays open for the next one who asks, unless many others do."""
+    def _using(
+        self,
+        plan: ViewPlan,
+        mode: Emit,
+        *,
+        coalesce: bool = False,
+        token: ResumeToken | None = None,
+        subscribing: bool = False,
+    ) -> Iterator[OpenView]:
+        """The shared open view; it stays open for the next one who asks, unless many others do. Whoever resumes has a
+        view of its own, and so has a subscriber to events: its leaf forgets what it has told."""
+        is_private = token is not None or (subscribing and tells_events(plan, mode))
+        at = (plan.name, mode, coalesce)
         with self._lock:
             self._check_open()
-            at = (plan.name, mode, coalesce)
-            opened = self._views.pop(at, None) or self._opened(plan, mode, coalesce=coalesce)
-            self._views[at] = opened
+            shared = None if is_private else self._views.pop(at, None)
+            opened = shared or self._opened(plan, mode, coalesce=coalesce, token=token)
+            if is_private:
+                self._private.append(opened)
+            else:
+                self._views[at] = opened
             opened.users += 1
         try:
             yield opened
         finally:
-            with self._lock:
-                opened.users -= 1
-                idle = [at for at, one in self._views.items() if not one.users]
-                ended = [self._views.pop(at) for at in idle[: max(0, len(idle) - IDLE_VIEWS_MAX)]]
-            for one in ended:
-                one.close()
+            self._done_with(opened)
+
+    def _done_with(self, opened: OpenView) -> None:
+        with self._lock:
+            opened.users -= 1
+            idle = [at for at, one in self._views.items() if not one.users]
+            ended = [self._views.pop(at) for at in idle[: max(0, len(idle) - IDLE_VIEWS_MAX)]]
+            ended += [one for one in self._private if not one.users]
+            self._private = [one for one in self._private if one.users]
+        for one in ended:
+            one.close()
 
     def _open_views(self) -> list[OpenView]:
         with self._lock:
-            return [*self._views.values(), *self._resumed]
+            return [*self._views.values(), *self._private]
 
     def _subscriptions(self) -> list[Subscription]:
         return [subscription for opened in self._open_views() for subscription in list(opened.hub.subscriptions)]
 
     def _look_for_failures(self) -> None:
         """Called once a second: a view that has stopped says nothing, so somebody has to ask."""
+        for opened in self._open_views():
+            if opened in self._private:
+                opened.forget_told()
         views = [opened for opened in self._open_views() if opened.hub.subscriptions]
         needed = self._plan.needed_for({opened.plan.component for opened in views})
         standing = self._standing([component.name for component in needed])

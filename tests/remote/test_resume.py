@@ -9,6 +9,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
+from smile.remote import source
 from tests.remote.conftest import Numbered, kill_and_wait
 
 pytestmark = pytest.mark.xdist_group("brokers")
@@ -105,6 +106,29 @@ def test_streams_go_on_too(connected: Any, other: Any) -> None:
     sell(connected, 4, 1)
     with other.subscribe("Big", resume=token) as again:
         assert settled(other, again) == [("changed", 3, 80)]
+
+
+def test_events_that_were_told_do_not_pile_up(connected: Any, other: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leaf without rows takes over; the subscriber notices nothing, and its token stays small."""
+    monkeypatch.setattr(source, "EVENTS_KEPT_MAX", 10)
+    with connected.subscribe("Sales") as changes, connected.subscribe("Big", emit="final") as big:
+        told: list[tuple[object, ...]] = []
+        sizes = []
+        for number in range(4):
+            connected.publish_many("Sales", {"item": [number] * 30, "qty": list(range(30, 60))})
+            told += settled(connected, changes)
+            connected.system._look_for_failures()
+            sizes += [view.source.run(lambda leaf: len(leaf.operator.rows)) for view in connected.system._private]
+        assert told == [("changed", number, qty) for number in range(4) for qty in range(30, 60)]
+        assert len(big.ready()) == 4 * 9
+        assert max(sizes) <= 10
+        token = changes.token()
+        assert len(token) < 2_000
+    sell(connected, 9, 9)
+    with other.subscribe("Sales", resume=token) as again, other.subscribe("Sales") as late:
+        assert settled(other, again) == [("changed", 9, 9)]
+        assert len(late.ready()) == 121
+    assert len(connected.rows("Sales")) == 121
 
 
 def test_final_rows_are_told_once(connected: Any, other: Any) -> None:

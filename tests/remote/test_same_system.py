@@ -220,6 +220,20 @@ def test_a_row_that_cannot_be_computed_stops_its_views_only(large: Any) -> None:
             late.ready()
 
 
+def test_subscribers_come_and_go_while_others_are_told(connected: Any) -> None:
+    """Nobody misses a change because somebody else leaves."""
+    stays = connected.subscribe("Sold")
+    for _ in range(40):
+        passing = [connected.subscribe("Sold") for _ in range(3)]
+        futures = [connected.publish_nowait("Sales", {"item": 1, "qty": 1}) for _ in range(5)]
+        for one in passing:
+            one.close()
+        for future in futures:
+            connected.system.outcome(future)
+    totals = [change.row["total"] for change in news(connected, stays)]
+    assert totals == list(range(1, 201))
+
+
 def test_many_threads_publish_at_once(large: Any) -> None:
     changes = large.subscribe("Pairs")
 
