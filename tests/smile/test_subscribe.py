@@ -316,3 +316,42 @@ def test_a_squeezed_queue_tells_rows_in_the_order_of_their_last_change(system: s
         sell(system, item, 1)
     assert slow.squeezed == 1
     assert brief(slow.ready()) == [("snapshot", 2, 1), ("snapshot", 3, 1), ("snapshot", 1, 2)]
+
+
+@pytest.mark.parametrize(("view", "end"), [("Sold", "changed"), ("Small", "gone"), ("Pairs", None)])
+def test_coalesced_changes_tell_each_row_once(system: smile.System, view: str, end: str | None) -> None:
+    """Next to a subscriber that is told every change, and whether or not the operator knows what was in between."""
+    system.publish("Other", {"item": 7, "qty": 5})
+    with system.subscribe(view, coalesce=True) as some, system.subscribe(view) as every:
+        system.publish_many("Sales", {"item": [7, 9, 7, 7], "qty": [1, 0, 2, 3]})
+        told = brief(some.ready())
+        assert ("changed", 7, 6) in [change[:3] for change in told]
+        assert len(told) == len({change[1] for change in told})
+        assert [change[2] for change in brief(every.ready()) if change[1] == 7][-1] == 6
+        system.publish_many("Sales", {"item": [7, 7], "qty": [2, 50]})
+        assert [change[:3] for change in brief(some.ready())] == [(end or "changed", 7, 58)]
+
+
+def test_coalesced_batches_lead_to_the_same_view() -> None:
+    random = Random(5)
+    with smile.run(smile.compile(PROGRAM)) as system:
+        some = system.subscribe("Small", coalesce=True)
+        kept: dict[object, object] = {}
+        for _ in range(60):
+            count = random.randrange(1, 12)
+            system.publish_many(
+                "Sales",
+                {
+                    "item": np.array([random.randrange(9) for _ in range(count)]),
+                    "qty": np.array([random.randrange(3) for _ in range(count)]),
+                },
+            )
+            for batch in some.ready_batches():
+                keys = batch.keys()
+                assert len(set(keys)) == len(keys)
+                for key, total, seen in zip(keys, batch.column("total"), batch.visible, strict=True):
+                    if seen:
+                        kept[key[0]] = total
+                    else:
+                        kept.pop(key[0], None)
+            assert kept == {row["item"]: row["total"] for row in system.rows("Small")}
