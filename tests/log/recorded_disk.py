@@ -283,7 +283,9 @@ class _SqliteFiles:
     _only: ClassVar[_SqliteFiles | None] = None
 
     def __init__(self) -> None:
-        library = c.CDLL(_sqlite3.__file__)
+        library = c.CDLL(getattr(_sqlite3, "__file__", None))  # without a file it is a part of Python itself
+        if not hasattr(library, "sqlite3_vfs_find"):
+            raise RuntimeError("this Python hides the functions of its SQLite; power cuts need one that shows them")
         library.sqlite3_vfs_find.restype = c.POINTER(_Vfs)
         library.sqlite3_vfs_find.argtypes = [c.c_char_p]
         vfs = library.sqlite3_vfs_find(None).contents
