@@ -124,10 +124,6 @@ class Attachments:
             peer.attachments.pop(attachment.edge, None)
         return attachment
 
-    def of_peer(self, identity: bytes, edge: str) -> Attachment | None:
-        peer = self.peers.get(identity)
-        return None if peer is None else peer.attachments.get(edge)
-
     def renew_topics(self) -> None:
         """Nobody keeps listening to what it may no longer read: all topics are new, everybody has to attach again."""
         for peer in self.peers.values():

@@ -48,7 +48,6 @@ from runtime.protocol.events import (
     Restarted,
     TimerFired,
     WatchBegun,
-    WatchEnded,
 )
 from runtime.protocol.messages import Ack, Curiosity, Durable, EventCuriosity, Message, Upstream
 from runtime.protocol.state_component import StateComponent
@@ -152,12 +151,6 @@ class Host(Shell):
         hosted.is_watched = True
         if hosted.is_running:
             self._feed(hosted, WatchBegun())
-
-    def unwatch(self, name: str) -> None:
-        hosted = self.hosted[name]
-        hosted.is_watched = False
-        if hosted.is_running:
-            self._feed(hosted, WatchEnded())
 
     def _begin(self, hosted: Hosted, epoch: int, kept: Checkpoint | None = None) -> None:
         """A new incarnation. What cannot start now is tried again later, unless only a person can help."""
