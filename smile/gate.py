@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpl.scaled import limits_of
-from mpl.types import EnumType, TextType, Value
+from mpl.types import INT_MAX, INT_MIN, EnumType, TextType, Value
 from runtime.columns import Numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
 from smile.streams import Columns, StreamInput
@@ -26,6 +26,7 @@ class StreamGate:
 
     def __init__(self, stream: StreamInput) -> None:
         self._stream = stream
+        self._limits = [_limits(cell) for cell in stream.cells]
 
     @property
     def remembers(self) -> bool:
@@ -39,8 +40,8 @@ class StreamGate:
 
     def reason_to_refuse(self, columns: Columns) -> str | None:
         """None if these rows may be logged. Their number and the types of their values have been checked."""
-        for cell, values in zip(self._stream.cells, columns, strict=True):
-            problems = _problems_of(cell, values)
+        for cell, limits, values in zip(self._stream.cells, self._limits, columns, strict=True):
+            problems = [] if isinstance(values, Numbers) and _is_within(limits, values) else _problems_of(cell, values)
             if problems:
                 return _text(problems, more=len(problems) >= PROBLEMS_SHOWN_MAX)
         try:
@@ -58,8 +59,6 @@ class StreamGate:
 
 def _problems_of(cell: Cell, values: Sequence[Value]) -> list[Problem]:
     """The first few rows whose value the column does not take."""
-    if isinstance(values, Numbers) and _is_within(cell, values):
-        return []
     problems: list[Problem] = []
     for row, value in enumerate(values):
         try:
@@ -71,17 +70,20 @@ def _problems_of(cell: Cell, values: Sequence[Value]) -> list[Problem]:
     return problems
 
 
-def _is_within(cell: Cell, values: Numbers) -> bool:
-    """Whole columns by their extremes; a nan is neither above nor below anything, hence not within."""
-    low, high = -math.inf, math.inf
-    limits = limits_of(cell.column.type)
-    if limits is not None:
-        low, high = limits
+def _limits(cell: Cell) -> tuple[float, float]:
+    """Smallest and largest value by type and declaration."""
+    low, high = limits_of(cell.column.type) or (-math.inf, math.inf)
     bounds = cell.column.bounds
-    if bounds.low is not None:
-        low = max(low, bounds.low)
-    if bounds.high is not None:
-        high = min(high, bounds.high)
+    return max(low, -math.inf if bounds.low is None else bounds.low), min(
+        high, math.inf if bounds.high is None else bounds.high
+    )
+
+
+def _is_within(limits: tuple[float, float], values: Numbers) -> bool:
+    """Whole columns by their extremes; a nan is neither above nor below anything, hence not within."""
+    low, high = limits
+    if values.dtype.kind == "i" and low <= INT_MIN and high >= INT_MAX:
+        return True  # whatever fits the array
     least, most = np.ndarray.min(values), np.ndarray.max(values)
     return bool(least >= low and most <= high and math.isfinite(least) and math.isfinite(most))
 

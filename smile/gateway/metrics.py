@@ -80,8 +80,9 @@ class _Status(Collector):
                     done.add_metric([broker, what], times["count"])
                     mean.add_metric([broker, what], times["mean_us"] / 1e6)
                     longest.add_metric([broker, what], times["longest_us"] / 1e6)
-            for what, number in body.get("counters", {}).items():
-                events.add_metric([broker, what], number)
+            for what, number in (*body.get("counters", {}).items(), *body.get("log", {}).items()):
+                if isinstance(number, int):
+                    events.add_metric([broker, what], number)
         yield from (done, mean, longest, events)
         edge_labels = ["broker", "edge", "direction"]
         messages = CounterMetricFamily("smile_edge_messages", "Messages to other processes.", labels=edge_labels)

@@ -39,7 +39,8 @@ def connect(
     except SecurityError as error:
         raise ConnectFailed(address, error.reason, error.remedy or "see docs/security.md") from error
     except NoConnection as error:
-        raise ConnectFailed(address, error.reason, error.remedy) from error
+        more = ", or is your key not on its allow-list?" if own is not None else ""  # then it does not answer at all
+        raise ConnectFailed(address, error.reason, f"{error.remedy}{more}") from error
     try:
         deployment = Deployment.from_wire(connection.deployment)
         return RemoteSystem(connection, deployment, _compiled(deployment), timeout)

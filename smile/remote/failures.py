@@ -1,4 +1,4 @@
-"""The thread that asks the brokers, once a second, whether a view that somebody subscribes to has stopped."""
+"""The thread that looks, once a second, whether a view that somebody subscribes to has stopped."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from compiler.plan.build import ViewPlan
 from runtime.batch import Batch
 from runtime.client.errors import ConnectionClosed
 from runtime.plan import Emit
+from runtime.protocol.coverage import NO_TICK
 from runtime.protocol.leaf import Leaf
 from smile.delivery import Hub, make_hub, needs_leaf
 from smile.errors import Closed, TimedOut
@@ -50,6 +51,7 @@ class OpenView:
         self.plan = plan
         self.mode = mode
         self.users = 0
+        self._seen_horizon = NO_TICK
         self._digest = digest
         self.source = source
         self.hub: Hub = make_hub(source, plan, mode, due, coalesce=coalesce)
@@ -77,6 +79,11 @@ class OpenView:
         lineages = zip(self.source.streams, leaf.coverage(), strict=True)
         # A leaf that nobody has fed yet knows nothing: its emptiness must not be shown as that of the view.
         return {stream for stream, coverage in lineages if coverage.horizon() < max(0, target.get(stream, 0))}
+
+    def stands_still(self) -> bool:
+        """Is its horizon where it was when this was last asked, or is it not fed at all?"""
+        before, self._seen_horizon = self._seen_horizon, self.source.run(lambda leaf: leaf.horizon())
+        return self._seen_horizon <= before or self.source.failure is not None
 
     # Reading
 

@@ -353,11 +353,14 @@ class RemoteSystem(Reading):
         return [subscription for opened in self._open_views() for subscription in list(opened.hub.subscriptions)]
 
     def _look_for_failures(self) -> None:
-        """Called once a second: a view that has stopped says nothing, so somebody has to ask."""
+        """Called once a second: a view that has stopped says nothing, so somebody has to ask. Streams promise silence
+        more often than that, so whatever is well has a higher horizon each time, and need not be asked about."""
         for opened in self._open_views():
             if opened in self._private:
                 opened.forget_told()
-        views = [opened for opened in self._open_views() if opened.hub.subscriptions]
+        views = [opened for opened in self._open_views() if opened.hub.subscriptions and opened.stands_still()]
+        if not views:
+            return
         needed = self._plan.needed_for({opened.plan.component for opened in views})
         standing = self._standing([component.name for component in needed])
         for opened in views:
