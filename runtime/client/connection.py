@@ -28,7 +28,7 @@ from runtime.broker.hosted import Told
 from runtime.broker.timers import Clock
 from runtime.broker.uplink import Uplink
 from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
-from runtime.client.lanes import Columns, Entry, Lane, Ticks
+from runtime.client.lanes import Columns, Entry, Lane, Ticks, copy_outcome
 from runtime.client.leaves import LeafHandle, Leaves
 from runtime.client.standing import Standing
 from runtime.plan import Component, Plan
@@ -168,7 +168,7 @@ class Connection:
         try:
             first = lane.add(entry, self._clock.steady_us())
             if first is not entry:
-                first.future.add_done_callback(lambda done: _copy(done, entry.future))
+                first.future.add_done_callback(lambda done: copy_outcome(done, entry.future))
         except WireError as error:  # a message that no broker would take
             lane.refused(control.PublishRefused(entry.producer, entry.sequence, error.code, "", False, 0), 0)
             entry.future.set_exception(PublishRefused("too-large", str(error)))
@@ -489,15 +489,6 @@ class Connection:
         self._waker.close()
         self._wakee.close()
         self._context.destroy(0)
-
-
-def _copy(done: Future[Ticks], to: Future[Ticks]) -> None:
-    """Two callers have published the same under the same name: one publish, two answers."""
-    error = done.exception()
-    if error is None:
-        to.set_result(done.result())
-    else:
-        to.set_exception(error)
 
 
 def _coverage_of(components: tuple[str, ...], number: int) -> ControlRecord:
