@@ -14,17 +14,15 @@ from pathlib import Path
 
 from tests.chaos.run import Run
 
-KILLS_PER_RUN = 100
+KILLS_PER_RUN = 50
 """Longer commands consist of several runs, each with a seed of its own: a record should be short enough to read."""
-EVENTS_PER_KILL = 5000
+EVENTS_PER_RUN = 100_000
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="brokers killed with -9, in all")
-    parser.add_argument(
-        "--events", type=int, help=f"events published per run; {EVENTS_PER_KILL} for each kill if left out"
-    )
+    parser.add_argument("--events", type=int, default=EVENTS_PER_RUN, help="published in each run")
     parser.add_argument("--seed", type=int, default=1, help="of the first run; each further run has the next one")
     parser.add_argument("--keep", action="store_true", help="keep the folders of runs in which everything held, too")
     options = parser.parse_args()
@@ -32,7 +30,7 @@ def main() -> int:
     while left > 0:
         kills = min(left, KILLS_PER_RUN)
         folder = Path(tempfile.mkdtemp(prefix=f"smile-chaos-{seed}-"))
-        verdict = Run(seed, kills, options.events or kills * EVENTS_PER_KILL, folder)()
+        verdict = Run(seed, kills, options.events, folder)()
         print(verdict.summary(), flush=True)
         if verdict.wrong:
             failed += 1

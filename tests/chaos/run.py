@@ -20,6 +20,7 @@ from tests.chaos.checks import Check, View, check_available, check_event, check_
 from tests.chaos.ledger import lines_of, read_ledgers
 from tests.chaos.proxy import Faults, Proxy
 from tests.chaos.records import read_record
+from tests.chaos.redeployment import Redeployment
 from tests.chaos.schedule import Decision, draw_schedule, duration
 from tests.chaos.subscriber import STOP_FILE, Wanted
 from tests.chaos.truth import BUYERS, SELLERS, Truth, compute_truth
@@ -94,6 +95,7 @@ class Run:
         self._lives: Counter[str] = Counter()
         self._clients: dict[str, subprocess.Popen[bytes]] = {}
         self._healing: list[tuple[float, Decision]] = []
+        self._redeployments: list[Redeployment] = []
 
     def __call__(self) -> Verdict:
         with self._stack:
@@ -267,6 +269,8 @@ class Run:
                 self._subscribe([RESUMES], "resumes")
             case "abandon":
                 self._abandon(target)
+            case "redeploy":
+                self._redeployments.append(Redeployment(self.brokers, self._redeployments[-1:]))
         self.verdict.done[decision.what] += 1
         if decision.length and decision.what != "cut":
             self._healing.append((time.monotonic() + decision.length, decision))
@@ -294,6 +298,9 @@ class Run:
             with suppress(Exception):  # a broker that does not come back shows in what follows, with its log
                 self.brokers.wait_serving(name, CALM_S)
         end = time.monotonic() + CALM_S
+        for redeployment in self._redeployments:
+            if not redeployment.wait(max(0.1, end - time.monotonic())):
+                self.verdict.wrong.append(f"a redeployment did not finish: {redeployment.problem}")
         for name in (*BUYERS, SELLERS):
             client = self._clients[name]
             try:

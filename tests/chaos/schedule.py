@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-What = Literal["kill", "cut", "stall", "part", "hurt", "pause", "leave", "abandon"]
+What = Literal["kill", "cut", "stall", "part", "hurt", "pause", "leave", "abandon", "redeploy"]
 
 START_S = 1.0
 SECONDS_PER_KILL = 2.2
@@ -23,6 +23,7 @@ class Decision:
     kill: -9 to a broker. cut: reset a share of a link's connections. stall: a link passes nothing and stays open. part:
     a link refuses connections. hurt: a link loses, repeats, delays and reorders more messages. pause: SIGSTOP to a
     broker. leave: -9 to the subscriber that resumes. abandon: -9 to a publisher; its open publishes are uncertain.
+    redeploy: all brokers are given another program, in which what is watched stays the same.
     """
 
     at: float
@@ -50,6 +51,7 @@ def draw_schedule(seed: int, kills: int, brokers: list[str], links: list[str], p
         now += SECONDS_PER_KILL * chance.uniform(0.6, 1.4)
     made += [Decision(chance.uniform(0.15, 0.8) * now, "leave", "resumes") for _ in range(3)]
     made += [Decision(chance.uniform(0.15, 0.8) * now, "abandon", name) for name in publishers]
+    made += [Decision(chance.uniform(0.1, 0.9) * now, "redeploy", "all") for _ in range(2)]
     return sorted(made, key=lambda decision: decision.at)
 
 
