@@ -15,12 +15,14 @@ import numpy as np
 
 from runtime.values import Value
 
+T = TypeVar("T")
+
 if TYPE_CHECKING:
     _Array = np.ndarray[Any, np.dtype[Any]]
-else:
+    _Column = Sequence
+else:  # an abstract class would make every `isinstance` of a column several times as slow
     _Array = np.ndarray
-
-T = TypeVar("T")
+    _Column = Generic
 
 
 class Numbers(_Array):
@@ -51,7 +53,7 @@ def flags(values: _Array) -> Sequence[bool]:
     return cast("Sequence[bool]", values.view(np.bool_).view(Numbers))
 
 
-class Same(Sequence[T], Generic[T]):
+class Same(_Column[T]):
     """One value so many times: what costs nothing to make, keep and send."""
 
     __slots__ = ("_count", "value")
@@ -83,6 +85,9 @@ class Same(Sequence[T], Generic[T]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Array:
         return np.full(self._count, self.value, dtype)
+
+
+Sequence.register(Same)
 
 
 def taken(column: Sequence[Any], indices: Sequence[int]) -> Sequence[Any]:

@@ -27,6 +27,8 @@ _ARRAY_TYPES: dict[str, type] = {"i": int, "f": float, "b": bool}
 
 def _types_of(values: Sequence[object]) -> set[type]:
     """The types of all values, at no cost per value where they are known to be of one."""
+    if type(values) is list:
+        return set(map(type, values))
     if isinstance(values, Numbers):
         return {_ARRAY_TYPES[values.dtype.kind]}
     if isinstance(values, range):
