@@ -215,6 +215,7 @@ class BrokerProcess:
             faults=Faults() if settings.allow_faults else None,
             deploy=self._deploy,
             idle=directory.idle,
+            log_status=directory.status,
             data_announced=settings.data_announced,
             clock=self._clock,
         )

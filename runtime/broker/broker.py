@@ -79,6 +79,7 @@ class Broker:
         faults: Faults | None = None,
         deploy: Callable[[Mapping[str, Any], str], tuple[str, str] | bool],
         idle: Callable[[], object] = lambda: None,
+        log_status: Callable[[], Mapping[str, int]] = dict,
         data_announced: str | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -96,6 +97,7 @@ class Broker:
         self._checkpoints = checkpoints
         self._deploy = deploy
         self._idle = idle
+        self._log_status = log_status
         self._is_stopping = False
         self._began_us = self._clock.wall_us()
         self._longest_recent = (0, 0, 0)  # since when, longest before, longest since
@@ -212,10 +214,10 @@ class Broker:
         for uplink in self.uplinks.values():
             if uplink.monitor in ready:
                 uplink.read_monitor()
+            if uplink.subscriber in ready:
+                uplink.read_data()  # before answers, which would overtake the changes that they sum up
             if uplink.dealer in ready:
                 uplink.read_control()
-            if uplink.subscriber in ready:
-                uplink.read_data()
         self.host.fire()
         self.host.work()
         self.traffic.flush()
@@ -358,7 +360,11 @@ class Broker:
                 }
                 for name, uplink in self.uplinks.items()
             },
-            "log": {"commits": self.host.logs.commits.data(), "reads": self.host.logs.reads.data()},
+            "log": {
+                "commits": self.host.logs.commits.data(),
+                "reads": self.host.logs.reads.data(),
+                **self._log_status(),
+            },
             "tell": {**self._endpoints.tells.data(), "total_us": self._endpoints.tells.total_us},
             "checkpoints": {} if self._checkpoints is None else self._checkpoints.status(),
             "loop": {**self.rounds.data(), "longest_recent_us": max(before, longest)},

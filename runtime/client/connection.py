@@ -387,10 +387,10 @@ class Connection:
         for uplink in list(self._uplinks.values()):
             if uplink.monitor in ready:
                 uplink.read_monitor()
+            if uplink.subscriber in ready:
+                uplink.read_data()  # before answers, which would overtake the changes that they sum up
             if uplink.dealer in ready:
                 uplink.read_control()
-            if uplink.subscriber in ready:
-                uplink.read_data()
         self.leaves.host.fire()
         self.leaves.host.work()
         self._expire()
