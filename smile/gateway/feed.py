@@ -26,7 +26,7 @@ from smile.gateway.bounds import (
     QUEUE_ROWS,
     RING_ROWS_MAX,
 )
-from smile.gateway.json_values import change_to_text, to_text
+from smile.gateway.json_values import change_to_text, to_text, with_kind
 from smile.reading import asked
 from smile.subscription import ChangeBatch
 
@@ -89,11 +89,12 @@ class Feed:
     def _learn(self, batch: ChangeBatch) -> None:
         texts: list[str] = []
         for change in batch.changes():
+            text = change_to_text(change)
             if change.kind == "gone":
                 self._state.pop(change.key, None)
             else:
-                self._state[change.key] = change_to_text(change, "snapshot")
-            texts.append(change_to_text(change, change.kind))
+                self._state[change.key] = text
+            texts.append(with_kind(change.kind, text))
         if len(self._state) > FEED_ROWS_MAX:
             raise SmileError(f"the view has more than {FEED_ROWS_MAX} rows: too many for HTTP; use smile.connect")
         if batch.kind == "snapshot":
@@ -123,7 +124,7 @@ class Feed:
             at = self._place_of(last_id)
             while not self.has_ended():
                 if at is None or at < self._next - len(self._ring):
-                    state, at = list(self._state.values()), self._next
+                    state, at = list(self._state.values()), self._next  # as of now: it changes while this is sent
                     for event in self._snapshot(state, at):
                         yield event
                 pulse = self._pulse
@@ -159,7 +160,7 @@ class Feed:
             yield Event(
                 "snapshot",
                 None if more else self._id(at - 1),
-                _text("snapshot", changes, more=more, first=number == 0),
+                _text("snapshot", [with_kind("snapshot", one) for one in changes], more=more, first=number == 0),
             )
 
     async def close(self) -> None:

@@ -41,12 +41,16 @@ def _plain(value: object) -> object:
             return str(value)
 
 
-def change_to_text(change: Change, kind: str) -> str:
-    told: dict[str, object] = {"kind": kind, "key": change.key, "row": change.row, "final": change.final}
-    told["as_of"] = str(change.as_of)
+def change_to_text(change: Change) -> str:
+    """Without its kind: the same text is told to those who come later, as part of a snapshot."""
+    told: dict[str, object] = {"key": change.key, "row": change.row, "final": change.final, "as_of": str(change.as_of)}
     if change.bounds is not None:
         told["bounds"] = change.bounds
     return to_text(told)
+
+
+def with_kind(kind: str, change: str) -> str:
+    return f'{{"kind":"{kind}",{change[1:]}'
 
 
 # In

@@ -1,7 +1,7 @@
 """The gateway as a server: uvicorn in a thread of its own, with its own connection to the broker.
 
-A broker starts one with `--http HOST:PORT`; `run_gateway` is the same as a process of its own, for those who want the
-broker's time for the broker.
+A broker starts one with `--http HOST:PORT`. `start_gateway` may be called in any other process, too, by those who want
+the broker's time for the broker.
 """
 
 from __future__ import annotations

@@ -151,7 +151,8 @@ class LeafSource:
     def _told(self, told: Callable[[Stepped | Deliver], None], what: Stepped | Deliver) -> None:
         if self._handle is not None and self._broken is None:
             self._epoch = self._epoch or self._handle.leaf.epoch
-            if self._handle.leaf.epoch != self._epoch:
+            is_anew = self._kept is not None and isinstance(what, Deliver) and what.kind == "snapshot"
+            if is_anew or self._handle.leaf.epoch != self._epoch:
                 # By a mistake of ours. What it tells now does not continue what was told: nobody may hear it.
                 self._broken = "this process's copy of the view broke and had to start again: subscribe anew"
         if self._broken is not None:

@@ -123,6 +123,18 @@ def test_a_leaf_that_had_to_start_again_tells_nobody() -> None:
     assert "subscribe anew" in str(source.failure)
 
 
+def test_a_leaf_that_could_not_read_its_checkpoint_tells_nobody() -> None:
+    first, _, _ = opened()
+    first.feed(1, 10, (1, 5, True))
+    connection, source, told = opened(first.leaf.checkpoint())
+    source.begin()
+    connection.leaf = Leaf(connection.plan, connection.name)
+    connection.leaf.handle(Restarted(connection.epoch))
+    connection.feed(2, 20, (1, 5, True))
+    assert told == []
+    assert "subscribe anew" in str(source.failure)
+
+
 @pytest.mark.parametrize(("code", "kind"), [("subscribe", smile.NotAllowed), ("other-deployment", smile.SmileError)])
 def test_why_brokers_do_not_feed_it(code: str, kind: type[smile.SmileError]) -> None:
     connection, source, _ = opened()
