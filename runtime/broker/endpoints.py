@@ -20,15 +20,15 @@ ANSWERS_HWM = 2_000
 """Messages that may wait for one peer of the ROUTER. The largest answer (16,000,000 rows, 65,536 in each part) has 245
 parts; if a queue could not hold all of them, the same tail would be dropped each time."""
 
-KNOWLEDGE_HWM = 512
+KNOWLEDGE_HWM = 128
 """Messages that may wait for one subscriber of the XPUB: a stalled one holds no more than these, misses what follows,
-and asks when it is back. At 2,000 messages a second a quarter of a second."""
+and asks when it is back. Small messages hardly get here: the kernel's buffers hold thousands of them."""
 
 INPUT_HWM = 2_000
 """Messages of one peer that may wait to be read: beyond that the peer's own queue fills up."""
 
 HEARTBEAT_MS = 1_000
-HEARTBEAT_TIMEOUT_MS = 8_000
+HEARTBEAT_TIMEOUT_MS = 5_000
 """ZeroMQ's own heartbeat: a peer that has stopped loses its connection after this, and we the memory of its queue. It
 connects again by itself when it goes on."""
 
