@@ -37,7 +37,9 @@ class Producers:
         return ""
 
     def remember(self, producer: str, sequence: int, ticks: Sequence[int]) -> None:
-        known = self._producers.setdefault(producer, _Producer())
+        known = self._producers.get(producer)
+        if known is None:
+            known = self._producers[producer] = _Producer()
         known.publishes[sequence] = ticks
         if len(known.publishes) > self._window:
             forgotten, _ = known.publishes.popitem(last=False)
