@@ -70,15 +70,17 @@ class Rows:
             return slot
         if self.free:
             slot = self.free.pop()
+            for column, part in zip(self.columns, key, strict=False):
+                column[slot] = part
         else:
             slot = len(self.visible)
-            for column in self.columns:
+            for column, part in zip(self.columns, key, strict=False):
+                column.append(part)
+            for column in self.columns[self.key_width :]:
                 column.append(None)
             self.visible.append(False)
             self.max_tick.append(NO_TICK)
             self.last_step.append(0)
-        for column, part in zip(self.columns, key, strict=False):
-            column[slot] = part
         self.index[key] = slot
         return slot
 

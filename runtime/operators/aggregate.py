@@ -71,9 +71,9 @@ class AggregateSpec(ABC):
         return False
 
     @property
-    def needs(self) -> tuple[int, ...]:
-        """Input columns that the aggregate needs of a row besides its argument: then it gets (these, argument)."""
-        return ()
+    def needs(self) -> tuple[int, ...] | None:
+        """Input columns that the aggregate wants to see besides its argument: then it gets (these, argument)."""
+        return None
 
     @abstractmethod
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:

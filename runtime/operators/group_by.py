@@ -46,7 +46,7 @@ class _AggregateText:
     starts_null: bool
     witness: int
     number: int
-    order: tuple[str, ...]
+    order: tuple[str, ...] | None
     targets: tuple[str, ...]
 
 
@@ -97,14 +97,14 @@ class GroupBySpec(OperatorSpec):
                     is_extreme and form is not None and form.identity == (None,),
                     witness,
                     others,
-                    names_of(spec.needs),
+                    None if spec.needs is None else names_of(spec.needs),
                     tuple(f"part[{place}]" for place in places),
                 )
             )
             first += spec.width
             witness += is_extreme
             others += form is None
-        read = {*self.by, *(n for one in self.aggregates for n in one.needs)}
+        read = {*self.by, *(n for one in self.aggregates for n in one.needs or ())}
         read.update(number for text in texts if text is not None for number in text.columns)
         count = output.width - output.key_width
         loop = _Loop(

@@ -78,8 +78,13 @@ class SelectState(RowOperator):
         return touched
 
     def dead_input_keys(self, edge: int, batch: Batch) -> list[Key]:
-        """Rows that were rejected for ever. A row that merely vanished upstream may come back."""
+        """Rows that were rejected for ever. They are not kept either: if the sender repeats one it is rejected again. A
+        row that merely vanished upstream may come back."""
         dead: list[Key] = []
         if self._rejected is not None:
             self._rejected(batch.columns, batch.visible, dead.append)
+            copy = self.inputs[edge]
+            assert copy is not None, "state rows are remembered"
+            for key in dead:
+                copy.forget(copy.slot_of(key))
         return dead

@@ -82,6 +82,12 @@ PROGRAMS = (
     stream {n5} ({n2} int, {n6} text) unique {n2};
     view {n3} = from {n0} |> left join {n5} using {n2} default {n6} := {t0} |> where {n6} <> {t1};
     """,
+    """
+    stream {n0} ({n2} int, {n1} text) unique {n2};
+    stream {n5} ({n2} int, {n6} text) unique {n2};
+    view {n3} = from {n0} |> matching {n5} on {n0}.{n2} = {n5}.{n2} and {n6} <> {t0} |> top 3 per {n1} by {n2} desc;
+    view {n4} = from {n0} |> where {n1} <> {t1} |> project {n1} |> distinct;
+    """,
 )
 NAMES = 7
 

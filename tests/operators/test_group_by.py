@@ -304,3 +304,13 @@ def test_plan_mistakes_are_refused() -> None:
         GroupBySpec((1,), (AverageSpec(v),)).build((EVENTS,), relation("out", 1, (UP,)))
     with pytest.raises(PlanError, match="one row for ever"):
         GroupBySpec((1,), (CountSpec(),), one_row=True).build((EVENTS,), relation("out", 1, (UP,)))
+
+
+def test_first_of_the_only_row_that_there_can_be() -> None:
+    """It has no key and no tick, so there is nothing to order it by."""
+    source = Relation("one", (Column("v", kind=VERSIONED),), 0, versioned=True)
+    output = Relation("first", (Column("f", kind=VERSIONED, nullable=True),), 0, versioned=True)
+    operator = GroupBySpec((), (WitnessSpec(lambda v: v, None, ()),), one_row=True).build((source,), output)
+    for tick, value in ((1, 5), (2, 7)):
+        operator.take(0, Batch.of_rows(1, [(value,)], [tick], [True]))
+        assert operator.rows.row_at(0) == (value,)
