@@ -109,12 +109,13 @@ def check_available(view: View, shown: Shown, at: float) -> None:
 
 
 def _check_gone(view: View, shown: Shown, offer: Offer, totals: Totals, at: float) -> None:
-    """It comes with the values it went with or, where others only remember that it went, with the last ones shown."""
+    """It comes with the values it went with or, where others only remember that it went, with the last known before."""
     (item,) = shown.key
     avail, most = shown.row["avail"], totals.begun_by(at)[0]
     if most < offer.quantity:
         view.note(f"Available: item {item} is gone, and at most {most} of {offer.quantity} were sold")
-    if not offer.quantity - most <= avail <= 0 and view.rows.get(shown.key) != shown.row:
+    before = view.rows.get(shown.key, {"avail": 0})["avail"]
+    if not offer.quantity - most <= avail <= max(0, before):
         view.note(f"Available: item {item} is gone with {avail} left, which it never had")
 
 
