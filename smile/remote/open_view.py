@@ -11,7 +11,6 @@ from time import monotonic, sleep
 
 from compiler.plan.build import ViewPlan
 from runtime.batch import Batch
-from runtime.client.errors import ConnectionClosed
 from runtime.plan import Emit
 from runtime.protocol.coverage import NO_TICK
 from runtime.protocol.leaf import Leaf
@@ -115,7 +114,7 @@ class OpenView:
 
     def leave(self, subscription: Subscription) -> None:
         """Where the telling is done: a list that somebody goes through must not change meanwhile."""
-        with suppress(Closed, ConnectionClosed):  # then nothing is told any more
+        with suppress(Closed):  # then nothing is told any more
             self.source.run(lambda _: self.hub.subscriptions.remove(subscription))
 
     def token(self, subscription: RemoteSubscription) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from runtime.client.errors import PublishRefused
+from runtime.client.errors import ConnectionClosed, PublishRefused
 from runtime.columns import Numbers, numbers
 from runtime.protocol.coverage import NO_TICK
 from smile.errors import Closed, NotAllowed, PublishUncertain, SmileError, TimedOut
@@ -174,6 +174,10 @@ class Lane:
             first += call.rows
 
     def _error(self, call: _Call, error: BaseException) -> BaseException:
+        if isinstance(error, ConnectionClosed):
+            return PublishUncertain(
+                f"`{self.stream.name}`: the connection was closed before these rows were acknowledged"
+            )
         if not isinstance(error, PublishRefused):
             return error
         if error.code == "rule":

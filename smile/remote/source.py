@@ -21,6 +21,7 @@ from runtime.protocol.events import Deliver, Restarted, Stepped
 from runtime.protocol.leaf import Leaf
 from smile.delivery import leaf_of
 from smile.errors import Closed, NotAllowed, SmileError
+from smile.remote.translation import public_errors
 
 T = TypeVar("T")
 
@@ -96,7 +97,8 @@ class LeafSource:
         """Call this in the thread of the connection, between two messages."""
         if self._handle is None:
             raise Closed("the subscription is closed")
-        return self._handle.run(function)
+        with public_errors():
+            return self._handle.run(function)
 
     def begin(self) -> None:
         """In the thread of the connection: what waited may be told."""
@@ -139,9 +141,10 @@ class LeafSource:
         self.streams = plan.lineages[leaf.name]
 
         def start(kept: Checkpoint | None) -> LeafHandle:
-            return self._connection.open_leaf(
-                plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=kept
-            )
+            with public_errors():
+                return self._connection.open_leaf(
+                    plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=kept
+                )
 
         self._start = start
         self._handle = start(self._kept)

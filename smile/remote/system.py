@@ -37,6 +37,7 @@ from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, read_token
+from smile.remote.translation import public_errors
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.views import ViewReader
@@ -186,7 +187,8 @@ class RemoteSystem(Reading):
 
     def _standing(self, components: list[str]) -> Standing:
         """Of brokers that answer soon; one that is down must not keep the others' views from being read."""
-        return self._connection.coverages(components, min(self._timeout, STANDING_SECONDS))
+        with public_errors():
+            return self._connection.coverages(components, min(self._timeout, STANDING_SECONDS))
 
     def _target(self, needed: list[str], standing: Standing) -> Target:
         own = {
@@ -380,7 +382,8 @@ class RemoteSystem(Reading):
     def status(self) -> dict[str, dict[str, Any]]:
         """What each broker says about itself: components, horizons, gaps, counters; `error` if it does not answer."""
         self._check_open()
-        return self._connection.status(min(self._timeout, STATUS_SECONDS))
+        with public_errors():
+            return self._connection.status(min(self._timeout, STATUS_SECONDS))
 
     def _check_open(self) -> None:
         if self._is_closed:

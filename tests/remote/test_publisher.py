@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import smile
-from runtime.client.errors import PublishRefused
+from runtime.client.errors import ConnectionClosed, PublishRefused
 from smile.remote import publisher
 from smile.remote.publisher import GATHER_ROWS, LARGE_ROWS, WINDOW, Lane
 from smile.streams import StreamInput
@@ -181,9 +181,12 @@ def test_what_was_not_sent_can_be_taken_back(lane: Lane, wire: Wire) -> None:
 
 
 def test_closing_ends_what_waits(lane: Lane, wire: Wire) -> None:
-    put(lane, 1)
+    sent = put(lane, 1)
     waits = put(lane, 2)
     lane.close()
+    wire.sent[0][1].set_exception(ConnectionClosed("by us"))
+    with pytest.raises(smile.PublishUncertain, match="before these rows were acknowledged"):
+        sent.result(0)
     with pytest.raises(smile.Closed):
         waits.result(0)
     with pytest.raises(smile.Closed):

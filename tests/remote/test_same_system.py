@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import smile
+from smile.local import LocalBrokers
 from tests.remote.conftest import SMALL, Numbered
 
 pytestmark = pytest.mark.xdist_group("brokers")
@@ -274,3 +276,37 @@ def test_closing_ends_everything(kind: str, request: pytest.FixtureRequest) -> N
         system.rows("Sold")
     with pytest.raises(smile.Closed):
         system.subscribe("Sold")
+
+
+def test_closing_while_others_wait(brokers: LocalBrokers, number: int) -> None:
+    """Whatever was under way ends soon, with an error that says so."""
+    system = Numbered(smile.connect(brokers.address), number)
+    system.publish("Sales", {"item": 1, "qty": 1})
+    errors: list[Exception] = []
+    began = threading.Event()
+
+    def work(call: Callable[[], object]) -> None:
+        try:
+            while True:
+                call()
+                began.set()
+        except smile.SmileError as error:
+            errors.append(error)
+
+    calls: list[Callable[[], object]] = [
+        lambda: system.rows("Sold"),
+        lambda: system.publish("Sales", {"item": 1, "qty": 1}),
+        lambda: system.subscribe("Small").token(),
+        system.settle,
+        system.status,
+    ]
+    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    assert began.wait(10)
+    system.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(errors) == len(calls)
+    assert {type(error) for error in errors} <= {smile.Closed, smile.PublishUncertain}
