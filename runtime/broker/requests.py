@@ -126,6 +126,10 @@ class Requests:
 
     def take(self, identity: bytes, user: str, frames: Sequence[Buffer], size: int) -> None:
         """One request or message; answers what has to be answered at once."""
+        if not self._policy.knows(user):
+            self.counters["refused.not-listed"] += 1
+            self._reply(identity, Refused(0, "not-listed", f"`{user}` is no longer on the allow-list"))
+            return
         try:
             found = decode_frames(frames)
         except WireError as error:

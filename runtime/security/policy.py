@@ -52,6 +52,10 @@ class Policy:
     def listed(watched: WatchedAllowList, refusals: Refusals | None = None) -> Policy:
         return Policy(watched, refusals)
 
+    def knows(self, name: str) -> bool:
+        """Is it still on the list? A connection outlives the entry that let it in."""
+        return self.watched is None or name in self.watched.current.by_name
+
     def may(self, name: str, action: Action, object: str = "", relations: Collection[str] = ()) -> Refusal | None:
         """None: yes. A refusal is counted and logged here, with the reason that the asker gets too."""
         if self.watched is None:

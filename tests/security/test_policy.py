@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.security.allow_list import WatchedAllowList, add_entry, entry_for
+from runtime.security.allow_list import AllowList, WatchedAllowList, add_entry, entry_for, show_allow_list
 from runtime.security.keys import new_keys
 from runtime.security.policy import Action, Policy
 from runtime.security.refusals import LINES_PER_SECOND, Refusals
@@ -74,6 +74,17 @@ def test_on_the_loopback_address_everybody_may(policy: Policy) -> None:
     local = Policy.local()
     assert all(local.may("", action, "x", ("y",)) is None for action in Action)
     assert all(policy.may("", action, "x", ("y",)) is not None for action in Action)
+
+
+def test_a_name_is_known_as_long_as_it_is_listed(policy: Policy) -> None:
+    assert policy.watched is not None
+    assert policy.knows("till")
+    assert not policy.knows("stranger")
+    assert Policy.local().knows("")
+    others = [entry for entry in policy.watched.current.entries if entry.name != "till"]
+    policy.watched.path.write_text(show_allow_list(AllowList(tuple(others))))
+    assert policy.watched.reload_if_changed() == {"till"}
+    assert not policy.knows("till")
 
 
 def test_a_right_taken_away_is_gone_at_once(policy: Policy) -> None:

@@ -19,7 +19,7 @@ import smile
 from mpl.source import Source
 from runtime.client.connection import Connection
 from runtime.client.errors import ConnectFailed, RequestRefused
-from runtime.security.allow_list import add_entry, entry_for, read_allow_list
+from runtime.security.allow_list import AllowList, add_entry, entry_for, read_allow_list, show_allow_list
 from runtime.security.endpoints import join_address
 from runtime.security.errors import NotSecured
 from runtime.security.keys import Keys, new_keys, write_keys
@@ -205,6 +205,20 @@ def test_a_right_taken_away_ends_a_subscription(site: Site) -> None:
         with site.connect("desk") as desk:
             assert {"item": item, "total": 1} in desk.rows("Totals")  # others still hear
     assert "clerk` may not read `Totals" in site.log("hub")
+
+
+def test_a_connection_of_a_name_that_was_taken_off_is_told_nothing_more(site: Site) -> None:
+    site.add_key("temp")
+    add_entry(site.allowed, entry_for("temp", site.keys["temp"].public, subscribe=["Totals"]))
+    with site.connect("temp", timeout=10.0) as temp:
+        assert "error" not in temp.status()["west"]
+        others = [entry for entry in read_allow_list(site.allowed).entries if entry.name != "temp"]
+        site.allowed.write_text(show_allow_list(AllowList(tuple(others))))
+        end = time.monotonic() + PATIENCE_S
+        while "error" not in (answer := temp.status()["west"]):
+            assert time.monotonic() < end, "it still answers"
+            time.sleep(0.2)
+        assert "no longer on the allow-list" in answer["error"]
 
 
 def _heard(changes: smile.Subscription, item: int, seconds: float) -> bool:
