@@ -79,12 +79,14 @@ def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
             raise NotColumns(f"row {number} is {type(row).__name__}, not a dict")
         names.update(dict.fromkeys(row))
         listed.append(row)
+    if listed and not names:
+        raise NotColumns("rows without any column")
     return {name: [row.get(name) for row in listed] for name in names}
 
 
 def _from_rows_alike(rows: list[Any]) -> dict[str, Column] | None:
     """The usual case, several times as fast: dicts that all have the same names. None if they are not that."""
-    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) != 1:
+    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) != 1 or not rows[0]:
         return None
     try:
         return {name: list(map(itemgetter(name), rows)) for name in rows[0]}

@@ -84,6 +84,10 @@ def _parsed(text: str) -> Any:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:
         raise BadBody("nested too deeply") from None
+    except (json.JSONDecodeError, BadBody):
+        raise
+    except (ValueError, ArithmeticError):  # Python's own bounds on digits and exponents
+        raise BadBody("a number that is too long") from None
 
 
 def _no_constant(name: str) -> None:

@@ -142,6 +142,8 @@ def test_arrays_and_lines_are_all_in_or_all_out(http: httpx.Client, item: int) -
         (b'{"item": 1}\n{"item": ', "row 1 is not JSON"),
         (b'{"itme": 1}', "did you mean"),
         (b"[" * 100_000, "nested|not JSON"),
+        (b'{"item": ' + b"9" * 5_000 + b"}", "too long"),
+        (b'{"f": 1e99999999999999999999}', "too long|not a finite"),
     ],
 )
 def test_bodies_that_are_no_rows(http: httpx.Client, body: bytes, said: str) -> None:

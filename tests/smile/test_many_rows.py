@@ -66,3 +66,10 @@ def test_a_list_may_change_after_it_was_published(shop: smile.System) -> None:
 
 def rows_of_items(system: smile.System) -> list[object]:
     return sorted(row["item"] for row in system.rows("Sold"))  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("count", [1, 3, MANY])
+def test_rows_that_name_no_column_are_refused_not_forgotten(shop: smile.System, count: int) -> None:
+    with pytest.raises(smile.PublishError, match="rows without any column"):
+        shop.publish_many("Sales", [{}] * count)
+    assert shop.publish_many("Sales", []) == ()
