@@ -11,11 +11,12 @@ folder.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import atheris  # type: ignore[import-untyped]
 
@@ -54,7 +55,7 @@ def decode_one(data: bytes) -> bool:
     return True
 
 
-def run(seconds: int, corpus: Path, one_input: Callable[[bytes], object]) -> None:
+def run(seconds: int, corpus: Path, one_input: Callable[[bytes], object]) -> NoReturn:
     """Fuzz and end the process."""
     corpus.mkdir(parents=True, exist_ok=True)
     for number, frames in enumerate(sample_frames().values()):
@@ -68,6 +69,7 @@ def run(seconds: int, corpus: Path, one_input: Callable[[bytes], object]) -> Non
     ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one_input)
     atheris.Fuzz()
+    raise AssertionError("fuzzing ends the process")
 
 
 def main() -> None:
@@ -79,9 +81,9 @@ def main() -> None:
     one_input: Callable[[bytes], object] = _with_a_mistake if options.planted else decode_one
     if options.corpus is not None:
         run(options.seconds, options.corpus, one_input)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            run(options.seconds, Path(folder), one_input)
+    with tempfile.TemporaryDirectory() as folder:  # fuzzing ends its process, and somebody has to clean up
+        command = [sys.executable, "-m", "tests.wire.fuzz", *sys.argv[1:], "--corpus", folder]
+        sys.exit(subprocess.run(command, check=False).returncode)
 
 
 def _with_a_mistake(data: bytes) -> None:
