@@ -7,20 +7,20 @@ Preserves: everything.
     where state = 'CA'  over events               wants only state = 'CA' of its input: a standing quench
     aggregate ... group by auction, wstart        final once event time has passed the window: compact, drop
 
-A standing quench is only a wish: a sender may follow it when all of its receivers agree (`wanted_from`), and a quenched
-tick still counts as covered. Conditions that may fail are not offered: a sender must not stop for a receiver's mistake.
+Rows that are rejected for good are quenched by key at run time (`SelectState`), and kernels skip them. A standing quench
+is told here and shown, no more: a selection over events runs where its stream is, so what nobody wants does not travel
+anyway. Conditions that may fail are no such wish: a sender must not stop for a receiver's mistake.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.expressions import columns_in, may_fail, simplified
+from compiler.expressions import columns_in, may_fail
 from compiler.graph import Draft, Keeping, Transform, TransformGraph
 from mpl.knowledge import Path
 from mpl.knowledge.expressions import infer
-from mpl.typed import Apply, Expr, WhereNode
-from mpl.types import BoolType
+from mpl.typed import Expr, WhereNode
 
 
 def annotate_keeping(graph: TransformGraph) -> TransformGraph:
@@ -49,28 +49,3 @@ def _keeping(transform: Transform, graph: TransformGraph) -> Keeping:
         final_words=known.finality.words,
         wanted=wanted,
     )
-
-
-def wanted_from(graph: TransformGraph) -> dict[str, Expr]:
-    """Conditions on the rows that somebody wants, for each stream, table and transform of which nobody wants all."""
-    wishes: dict[str, list[Expr | None]] = {}
-    for transform in graph.nodes.values():
-        assert transform.keeping is not None, "annotate_keeping has to run first"
-        for source, wanted in zip(transform.inputs, transform.keeping.wanted, strict=True):
-            wishes.setdefault(source, []).append(wanted)
-    # Who asks for a relation itself wants all of it.
-    subscribed = {subscription.view for subscription in graph.subscriptions.values()}
-    found: dict[str, Expr] = {}
-    for source, wished in wishes.items():
-        known = [wish for wish in wished if wish is not None]
-        if len(known) == len(wished) and source not in graph.output_ids and source not in subscribed:
-            found[source] = _either(known)
-    return found
-
-
-def _either(conditions: list[Expr]) -> Expr:
-    if len(conditions) == 1:
-        return conditions[0]
-    nullable = any(condition.nullable for condition in conditions)
-    union = Apply("or", tuple(conditions), type=BoolType(), nullable=nullable, span=conditions[0].span)
-    return simplified(union)

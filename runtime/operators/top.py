@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runtime.batch import Batch
@@ -26,12 +26,13 @@ from runtime.operators.ordering import Order, SortKey, reversed_text, sort_key_t
 from runtime.operators.row_operator import EarlyStore, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.rows import Rows
-from runtime.values import Key, Value
+from runtime.values import Key
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """`order`, `key_order`, `group`: of a row c0, c1, ...; `held_group`, `key`, `values`: of a row in the copy."""
+    """`order`, `key_order`, `group`: of a row c0, c1, ...; `held_group`, `key`, `values`: of a row in the copy, or of
+    an event. `ranks`: the table as far as it changes when only ranks do."""
 
     is_event: bool
     read: tuple[int, ...]
@@ -43,7 +44,9 @@ class _Loop:
     held_group: tuple[str, ...]
     key: tuple[str, ...]
     values: tuple[str, ...]
+    columns: tuple[int, ...]
     table: Table
+    ranks: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class TopSpec(OperatorSpec):
         (source,) = inputs
         keys = range(source.key_width)
         held = tuple(f"h{number}[at]" for number in range(source.width))
+        rows = names_of(range(source.width)) if source.is_event else held
+        table = Table.of(output)
         loop = _Loop(
             source.is_event,
             tuple(sorted({*self.group, *keys, *(part.column for part in self.order)})),
@@ -70,9 +75,11 @@ class TopSpec(OperatorSpec):
             not are_final(source, self.group),
             source.width,
             tuple(held[number] for number in self.group),
-            held[: source.key_width],
-            (*held[source.key_width :], *(("rank",) if self.rank else ())),
-            Table.of(output),
+            rows[: source.key_width],
+            (*rows[source.key_width :], *((("0" if source.is_event else "rank"),) if self.rank else ())),
+            tuple(range(source.width)),
+            table,
+            replace(table, key_width=output.width - self.rank),
         )
         return Code("top.py.j2", loop)
 
@@ -85,6 +92,7 @@ class TopSpec(OperatorSpec):
 
 
 Candidate = tuple[SortKey, SortKey, int]  # order columns, key, slot: sorts best first
+Place = tuple[int, int, int]  # slot, rank (0 = out), the tick it depends on
 
 
 class _Ranking(EarlyStore):
@@ -95,8 +103,8 @@ class _Ranking(EarlyStore):
         self._limit, self._has_rank, self._with_ties = spec.limit, spec.rank, spec.with_ties
         self._wanders = not are_final(inputs[0], spec.group)
         self._ranked: dict[Key, list[Candidate]] = {}
-        functions = spec.code(inputs, output).load(down=reversed_text)
-        self._rank, self._settle_all = functions["rank"], functions.get("settle")
+        self._functions = spec.code(inputs, output).load(down=reversed_text)
+        self._rank = self._functions["rank"]
 
     def _inside(self, ranked: list[Candidate]) -> int:
         """How many of the best are visible."""
@@ -107,35 +115,35 @@ class _Ranking(EarlyStore):
                 count += 1
         return count
 
-    def _with_rank(self, values: Sequence[Value], rank: int) -> Sequence[Value]:
-        return (*values, rank) if self._has_rank else values
-
 
 class TopOfEvents(_Ranking):
     """`_ranked` lists the visible rows of each group by their slots in `rows`."""
 
+    def __init__(self, spec: TopSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
+        super().__init__(spec, inputs, output)
+        functions = self._functions
+        self._hold, self._show = functions["hold"], functions["show"]
+
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         touched: list[int] = []
-        width = self.relation.key_width
-        for row, tick, (group, (order, key_order, _)) in zip(
-            batch.rows(), batch.max_ticks, self._places(batch), strict=True
-        ):
-            key = row[:width]
+        self._hold(batch.columns, batch.max_ticks, self.table(), touched.append)
+        places: list[Place] = []
+        own_slots = [self.rows.index[key] for key in batch.keys(self.relation.key_width)]
+        for group, candidate in self._ranks(batch, own_slots):
             ranked = self._ranked.setdefault(group, [])
-            self.put(key, self._with_rank(row[width:], 0), False, tick, touched)
-            candidate = (order, key_order, self.rows.slot_of(key))
             at = bisect_left(ranked, candidate)
             ranked.insert(at, candidate)
-            self._settle(ranked, at, touched)
+            self._settle(ranked, at, places)
+        self._show(places, self.table(), touched.append)
         return touched
 
-    def _places(self, batch: Batch, slots: Sequence[int] | None = None) -> list[tuple[Key, Candidate]]:
-        """The group and the place of each row; candidates have these slots, or their number in the batch."""
-        places: list[tuple[Key, Candidate]] = []
-        self._rank(batch.columns, range(len(batch)) if slots is None else slots, places.append)
-        return places
+    def _ranks(self, batch: Batch, slots: Sequence[int]) -> list[tuple[Key, Candidate]]:
+        """The group of each row, and the row as a candidate."""
+        ranks: list[tuple[Key, Candidate]] = []
+        self._rank(batch.columns, slots, ranks.append)
+        return ranks
 
-    def _settle(self, ranked: list[Candidate], first: int, touched: list[int]) -> None:
+    def _settle(self, ranked: list[Candidate], first: int, places: list[Place]) -> None:
         """Rows from this place on have got a better one before them: new ranks, or out for good."""
         inside = self._inside(ranked)
         own_tick = self.rows.columns[0]  # after a bulk install max_tick says nothing about a single row
@@ -143,23 +151,18 @@ class TopOfEvents(_Ranking):
         shift = self._has_rank or self._always_touched  # otherwise those behind the first stay as they are
         for place in range(first, inside if shift else min(first + 1, inside)):
             tick = max(ticks[: place + 1]) if self._has_rank else ticks[place]
-            self._put_again(ranked[place][2], place + 1, tick, touched)
+            places.append((ranked[place][2], place + 1, tick))
         if inside < len(ranked):
             limit_tick = max(ticks[: self._limit])
-            for place in range(max(first, inside), len(ranked)):
-                self._put_again(ranked[place][2], 0, max(ticks[place], limit_tick), touched)
+            out = range(max(first, inside), len(ranked))
+            places += [(ranked[place][2], 0, max(ticks[place], limit_tick)) for place in out]
             del ranked[inside:]
-
-    def _put_again(self, slot: int, rank: int, tick: int, touched: list[int]) -> None:
-        """The row in this slot, visible if it has a rank."""
-        row = self.rows.row_at(slot)[: self.input_relations[0].width]
-        self.put(row[:1], self._with_rank(row[1:], rank), rank > 0, tick, touched)
 
     def restore_extra(self, data: dict[str, object]) -> None:
         self._ranked = {}
         slots = self.rows.visible_slots()
-        for group, place in self._places(self.rows.select(slots), slots):
-            insort(self._ranked.setdefault(group, []), place)
+        for group, candidate in self._ranks(self.rows.select(slots), slots):
+            insort(self._ranked.setdefault(group, []), candidate)
 
 
 class Top(_Ranking):
@@ -169,6 +172,7 @@ class Top(_Ranking):
         super().__init__(spec, inputs, output)
         self._reached: dict[Key, dict[int, None]] = {}
         self._reached_tick: dict[Key, int] = {}
+        self._settle_all = self._functions["settle"]
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         copy = self.inputs[edge]
@@ -210,7 +214,6 @@ class Top(_Ranking):
         ranks = {slot: place + 1 for place, (_, _, slot) in enumerate(ranked[: self._inside(ranked)])}
         reached = self._reached[group]
         gone: list[int] = []  # wandered off; their new group decides
-        assert self._settle_all is not None, "the loop of state rows"
         last = self._reached_tick[group]
         self._settle_all(group, reached, ranks.get, last, copy.columns, self.table(), touched.append, gone.append)
         for slot in gone:

@@ -216,12 +216,11 @@ def _choose_any(self: Any, wish: str) -> tuple[Checkpoint | None, bool]:
     return None, True
 
 
-def _show_driven_out(self: Any, ranked: Any, first: int, touched: list[int]) -> None:
+def _show_driven_out(self: Any, ranked: Any, first: int, places: list[Any]) -> None:
     """Rows driven out of the top are dropped from the ranking, but nobody hides them."""
-    rows = self.rows
     for place in range(first, min(self._inside(ranked), len(ranked))):
         slot = ranked[place][2]
-        self.put(rows.row_at(slot)[:1], rows.row_at(slot)[1:], True, rows.columns[0][slot], touched)
+        places.append((slot, place + 1, self.rows.columns[0][slot]))
     del ranked[self._inside(ranked) :]
 
 
@@ -285,7 +284,7 @@ FURTHER: tuple[Mistake, ...] = (
     Mistake(
         "40 average of parts",
         "zeros do not count in an average",
-        (misprinted("group_by.py.j2", ONE_MORE, r"\1 if value else 0\n"),),
+        (misprinted("group_by.py.j2", (ONE_MORE, r"\1 if value else 0\n")),),
     ),
     Mistake("41 latest arrival", "latest by order of arrival", ((Latest, "apply", _latest_arrival),)),
     Mistake(

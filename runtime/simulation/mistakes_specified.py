@@ -130,6 +130,7 @@ def _skip_equal(floor: re.Match[str]) -> str:
     return f"{indent}if shown[slot] == seen{same}:\n{indent}    continue\n{floor[0]}"
 
 
+LATER_TICK = r"\(seen or tick <= ticks\[slot\]\)|\(tick == ticks\[slot\] if seen else tick <= ticks\[slot\]\)"
 VERSIONED_PUT = r"(?P<indent> *)if tick < floor:\n *tick = floor\n(?P<changes>(?: *o[0-9]+\[slot\] = .*\n)*)"
 
 
@@ -274,7 +275,7 @@ SPECIFIED: tuple[Mistake, ...] = (
         "max_tick stays that of the first event",
         (
             (RowOperator, "put", _keep_first_tick),
-            misprinted(".*", r"ticks\[slot\] = tick\n", "ticks[slot] = tick if ticks[slot] < 0 else ticks[slot]\n"),
+            misprinted(".*", (r"ticks\[slot\] = tick\n", "ticks[slot] = tick if ticks[slot] < 0 else ticks[slot]\n")),
         ),
     ),
     Mistake(
@@ -296,7 +297,7 @@ SPECIFIED: tuple[Mistake, ...] = (
     Mistake(
         "13 unchanged group",
         "a reached versioned row is not resent",
-        ((RowOperator, "put", _skip_unchanged), misprinted(".*", VERSIONED_PUT, _skip_equal)),
+        ((RowOperator, "put", _skip_unchanged), misprinted(".*", (VERSIONED_PUT, _skip_equal), (LATER_TICK, "True"))),
     ),
     Mistake(
         "14 forgotten early",
@@ -318,7 +319,7 @@ SPECIFIED: tuple[Mistake, ...] = (
         "no tombstone for a row never visible here",
         (
             misprinted(
-                "match.py.j2", r"( *)slot = enter\(key\)\n", r"\1if not seen:\n\1    continue\n\1slot = enter(key)\n"
+                "match.py.j2", (r"( *)slot = enter\(key\)\n", r"\1if not seen:\n\1    continue\n\1slot = enter(key)\n")
             ),
         ),
     ),

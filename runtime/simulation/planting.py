@@ -49,13 +49,19 @@ def replaced(owner: Any, attribute: str, replacement: Any) -> Iterator[None]:
             setattr(owner, attribute, before)
 
 
-def misprinted(template: str, pattern: str, replacement: str | Callable[[re.Match[str]], str]) -> tuple[Any, str, Any]:
-    """A patch: loops of these templates are printed with something else in the place of a pattern."""
+Change = tuple[str, str | Callable[[re.Match[str]], str]]
+"""A pattern of a generated loop, and what is printed in its place."""
+
+
+def misprinted(template: str, *changes: Change) -> tuple[Any, str, Any]:
+    """A patch: loops of these templates are printed with changes."""
     printed = code.print_template
 
     def print_template(name: str, context: Any) -> str:
         text = printed(name, context)
-        return re.sub(pattern, replacement, text) if re.fullmatch(template, name) else text
+        for pattern, replacement in changes if re.fullmatch(template, name) else ():
+            text = re.sub(pattern, replacement, text)
+        return text
 
     return code, "print_template", print_template
 
