@@ -26,7 +26,7 @@ demo: $(READY) ## tickets on three brokers of this machine: one is killed, the v
 	$(BIN)/python examples/tickets/demo.py
 
 test: check ## everything that must hold before a commit: check, then all tests
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST_FLAGS)
+	$(BIN)/pytest -n $(JOBS) $(PYTEST_FLAGS)
 
 check: $(READY) ## lint, layout and types
 	$(BIN)/ruff check

@@ -9,9 +9,11 @@ Fixtures of one area belong in that area's folder, not here.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
 
@@ -67,6 +69,22 @@ def pytest_configure(config: pytest.Config) -> None:
         "smile", max_examples=100 * multiplier, derandomize=multiplier == 1, deadline=None
     )
     hypothesis.settings.load_profile("smile")
+
+
+GROUPS = ("tests/bulk/", "tests/gateway/test_http", "tests/remote/")
+"""Tests that share a Spark session or running brokers, which are slow to start: each group stays in one process."""
+
+
+class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Every test goes where there is room, but a group stays together. (Marks of xdist do not reach it in pytest 9.)"""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((group for group in GROUPS if nodeid.startswith(group)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
+    return Grouped(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

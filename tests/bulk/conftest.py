@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one; they run in one process (`xdist_group`), since it starts slowly."""
+"""One Spark session for all tests that need one; they run in one process, since it starts slowly."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from runtime.bulk.session import SparkSettings, session
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -26,8 +26,6 @@ from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
 
-pytestmark = pytest.mark.xdist_group("gateway")
-
 PROGRAM = """
 stream Sales (item int, qty int[0..100], price decimal(8,2), at time null, took duration null, f float null);
 stream Users (id int, name text) unique id;

@@ -10,8 +10,6 @@ import smile
 from smile import aio
 from smile.local import LocalBrokers
 
-pytestmark = pytest.mark.xdist_group("brokers")
-
 
 def test_publish_read_and_resume(brokers: LocalBrokers, number: int) -> None:
     sales, sold = f"Sales{number}", f"Sold{number}"

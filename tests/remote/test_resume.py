@@ -12,8 +12,6 @@ from smile.local import LocalBrokers
 from smile.remote import source
 from tests.remote.conftest import Numbered, kill_and_wait
 
-pytestmark = pytest.mark.xdist_group("brokers")
-
 
 @pytest.fixture
 def other(brokers: LocalBrokers, number: int) -> Iterator[Numbered]:

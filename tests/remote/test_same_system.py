@@ -17,8 +17,6 @@ import smile
 from smile.local import LocalBrokers
 from tests.remote.conftest import SMALL, Numbered
 
-pytestmark = pytest.mark.xdist_group("brokers")
-
 
 def sell(system: Any, item: int, qty: int) -> int:
     tick: int = system.publish("Sales", {"item": item, "qty": qty})

@@ -12,8 +12,6 @@ import smile
 from smile.local import LocalBrokers
 from tests.remote.conftest import Numbered, kill_and_wait
 
-pytestmark = pytest.mark.xdist_group("brokers")
-
 
 def test_publishers_go_on_while_brokers_are_killed(connected: Any, brokers: LocalBrokers) -> None:
     """Single rows, gathered ones and columns, through three kills of the brokers; every tick is in the log once."""
