@@ -24,6 +24,7 @@ def loop_0(
 ) -> None:
     """Take rows one after the other: find or make the slot, compare, store, note what changed."""
     visible_at = stride - 3
+    tick_at = stride - 2
     used_at = stride - 1
     mask = len(table) - 1
     count = meta[0]
@@ -63,10 +64,13 @@ def loop_0(
             state[slot * stride + used_at] = 1
             is_changed = 1
         was_visible = state[slot * stride + visible_at]
+        is_news = is_changed
         for c in range(key_width, used_at):
             if state[slot * stride + c] != batch[c, i]:
                 state[slot * stride + c] = batch[c, i]
                 is_changed = 1
+                if c != tick_at:
+                    is_news = 1
         if is_changed == 0:
             continue
         if stamps[slot] != stamp:
@@ -75,7 +79,7 @@ def loop_0(
             touched_count += 1
         changes[change_count] = i
         change_count += 1
-        if batch[visible_at, i] != 0 or was_visible != 0:
+        if is_news != 0 and (batch[visible_at, i] != 0 or was_visible != 0):
             seen[seen_count] = i
             seen_count += 1
         if batch[visible_at, i] == 0:

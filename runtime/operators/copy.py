@@ -35,7 +35,7 @@ class Copy(Operator):
         self.inputs = [self.rows]  # events are copied too: their table is the output
         self._taken = Batch.empty(output.width)
         self._changes: list[int] = []  # positions in `_taken` of rows that changed something
-        self._seen_changes: list[int] = []  # of these, rows that are or were visible
+        self._seen_changes: list[int] = []  # of these, rows that are or were visible, and have other values
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         raise AssertionError("a copy takes rows one after the other")
@@ -49,7 +49,8 @@ class Copy(Operator):
         new_rows = zip(rows.slots_for(batch), batch.rows(), batch.visible, batch.max_ticks, strict=True)
         for i, (slot, row, visible, max_tick) in enumerate(new_rows):
             was_visible = rows.visible[slot]
-            if not always and was_visible == visible and rows.max_tick[slot] == max_tick and rows.row_at(slot) == row:
+            is_news = always or was_visible != visible or rows.row_at(slot) != row
+            if not is_news and rows.max_tick[slot] == max_tick:
                 continue
             for column, value in zip(rows.columns, row, strict=True):
                 column[slot] = value
@@ -57,7 +58,7 @@ class Copy(Operator):
             rows.max_tick[slot] = max_tick
             touched[slot] = None
             changes.append(i)
-            if visible or was_visible:
+            if is_news and (visible or was_visible):
                 seen.append(i)
         self._taken, self._changes, self._seen_changes = batch, changes, seen
         return list(touched)

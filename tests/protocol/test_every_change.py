@@ -137,3 +137,15 @@ def test_each_step_is_told_with_its_own_horizon() -> None:
         ([("A", 3)], 3),
         ([("A", 4)], 4),
     ]
+
+
+def test_a_row_that_only_got_a_later_tick_is_no_news() -> None:
+    """It must reach the next hop, but whoever watches has been told its values."""
+    net = adopted(leaf("L", "S"))
+    net.handle("L", WatchBegun())
+    net.done["L"].clear()
+    for at, quantity in ((2, 0), (3, 5)):
+        net.publish("s", at, "A", quantity)
+        net.settle()
+    assert told(net) == [([("A", 6)], [True])]
+    assert list(net.state("L").operator.rows.max_tick) == [3]
