@@ -15,11 +15,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
+from runtime.loops.code import Code
 from runtime.operators.operator import Operator
-from runtime.operators.ordering import Order, SortKey, sort_key
-from runtime.operators.row_operator import Row, RowOperator, are_final, old_rows, picker
+from runtime.operators.ordering import Order, SortKey, reversed_text, sort_key_text
+from runtime.operators.row_operator import EarlyStore, Table, are_final, names_of, picker
 from runtime.plan import OperatorSpec, PlanError, Relation
+from runtime.rows import Rows
 from runtime.values import Key
+
+Candidate = tuple[SortKey, int]  # place in the order, slot
+Ranked = tuple[Key, Candidate | None, Key | None, Candidate | None]  # group and place, now and before
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """`places`, `group`: of a row c0, c1, ...; `shown`: columns of the copy that make the `values` of an output row."""
+
+    read: tuple[int, ...]
+    places: tuple[str, ...]
+    group: tuple[str, ...]
+    shown: tuple[int, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +47,18 @@ class BestSpec(OperatorSpec):
     columns: tuple[int, ...]
     order: tuple[Order, ...]
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        group, values = self.columns[: output.key_width], self.columns[output.key_width :]
+        loop = _Loop(
+            tuple(sorted({*group, *(part.column for part in self.order)})),
+            (sort_key_text(self.order, inputs[0]),),
+            names_of(group),
+            tuple(dict.fromkeys(values)),
+            tuple(f"h{number}[at]" for number in values),
+            Table.of(output),
+        )
+        return Code("best.py.j2", loop)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if len(self.columns) != output.width:
             raise PlanError(f"{output.name}: {len(self.columns)} columns chosen for a relation of {output.width}")
@@ -38,56 +67,53 @@ class BestSpec(OperatorSpec):
         return Best(self, inputs, output)
 
 
-class Best(RowOperator):
+class Best(EarlyStore):
     """`_ranked` lists the visible input rows of each group by their slots in the copy, best first."""
 
     def __init__(self, spec: BestSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
-        self._group = picker(spec.columns[: output.key_width])
         self._values = picker(spec.columns[output.key_width :])
-        self._rank = sort_key(spec.order)
         self._wanders = not are_final(inputs[0], spec.columns[: output.key_width])
-        self._ranked: dict[Key, list[tuple[SortKey, int]]] = {}
+        self._ranked: dict[Key, list[Candidate]] = {}
+        functions = spec.code(inputs, output).load(down=reversed_text)
+        self._rank, self._show = functions["rank"], functions["show"]
 
     def keeps_events(self, edge: int) -> bool:
         return True
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
-        rows = batch.rows()
-        reached: dict[Key, tuple[int, Row]] = {}  # with the largest tick, and a row for want of a better one
-        for i, old in enumerate(old_rows(self.inputs[edge], slots)):
-            for row in (old, rows[i]):
-                if row is not None:
-                    group = self._group(row)
-                    tick = max(batch.max_ticks[i], reached[group][0] if group in reached else batch.max_ticks[i])
-                    reached[group] = (tick, row)
-            if old is not None:
-                ranked = self._ranked[self._group(old)]
-                del ranked[bisect_left(ranked, (self._rank(old), slots[i]))]
-            if batch.visible[i]:
-                insort(self._ranked.setdefault(self._group(rows[i]), []), (self._rank(rows[i]), slots[i]))
+        copy = self.inputs[edge]
+        assert copy is not None, "all rows are remembered"
+        ranks = self._ranks(batch, slots, copy.visible, copy)
+        old = self.store_first(edge, batch, slots)
+        reached: dict[Key, tuple[int, Batch, int]] = {}  # with the largest tick, and a row for want of a better one
+        for i, (tick, (group, place, old_group, old_place)) in enumerate(zip(batch.max_ticks, ranks, strict=True)):
+            if old_group is not None and old_place is not None:
+                reached[old_group] = (max(tick, reached.get(old_group, (tick,))[0]), old, i)
+                ranked = self._ranked[old_group]
+                del ranked[bisect_left(ranked, old_place)]
+            reached[group] = (max(tick, reached.get(group, (tick,))[0]), batch, i)
+            if place is not None:
+                insort(self._ranked.setdefault(group, []), place)
         touched: list[int] = []
-        at = {slot: i for i, slot in enumerate(slots)}
-        for group, (tick, row) in reached.items():
-            self._settle(group, tick, row, at, batch, touched)
+        places: list[tuple[Key, int, int]] = []
+        for group, (tick, rows, i) in reached.items():
+            candidates = self._ranked.get(group)
+            if candidates:
+                places.append((group, candidates[0][1], tick))
+            else:
+                self._ranked.pop(group, None)
+                row = tuple([column[i] for column in rows.columns])
+                self.put(group, self._values(row), False, tick, touched)
+        self._show(places, copy.columns, copy.max_tick, self.table(), touched.append)
         if self._wanders:
             self.wander(batch, self.rows.slots(), touched)
         return touched
 
-    def _settle(self, group: Key, tick: int, row: Row, at: dict[int, int], batch: Batch, touched: list[int]) -> None:
-        ranked = self._ranked.get(group)
-        if not ranked:
-            self._ranked.pop(group, None)
-            self.put(group, self._values(row), False, tick, touched)
-            return
-        copy = self.inputs[0]
-        assert copy is not None, "all rows are remembered"
-        slot = ranked[0][1]
-        i = at.get(slot, -1)
-        best = tuple([column[i] for column in batch.columns]) if i >= 0 else copy.row_at(slot)
-        if not self.relation.versioned:
-            tick = batch.max_ticks[i] if i >= 0 else copy.max_tick[slot]
-        self.put(group, self._values(best), True, tick, touched)
+    def _ranks(self, batch: Batch, slots: Sequence[int], was: Sequence[bool], copy: Rows) -> list[Ranked]:
+        ranks: list[Ranked] = []
+        self._rank(batch.columns, batch.visible, slots, was, copy.columns, ranks.append)
+        return ranks
 
     def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
@@ -95,6 +121,7 @@ class Best(RowOperator):
         if self._wanders:
             self.recall_wanderers(0)
         self._ranked = {}
-        for slot in copy.visible_slots():
-            row = copy.row_at(slot)
-            insort(self._ranked.setdefault(self._group(row), []), (self._rank(row), slot))
+        slots = copy.visible_slots()
+        for group, place, _, _ in self._ranks(copy.select(slots), slots, [False] * len(copy.visible), copy):
+            if place is not None:
+                insort(self._ranked.setdefault(group, []), place)

@@ -34,9 +34,10 @@ class _Reversed:
         return self.text > other.text
 
 
-def sort_key_text(order: Sequence[Order], relation: Relation) -> tuple[str, ...]:
-    """The same in a generated loop: the parts of the tuple, from the columns c0, c1, ... of a visible row."""
-    return tuple(_part_text(part, relation.columns[part.column]) for part in order)
+def sort_key_text(order: Sequence[Order], relation: Relation) -> str:
+    """The same tuple in a generated loop, from the columns c0, c1, ... of a visible row."""
+    parts = [_part_text(part, relation.columns[part.column]) for part in order]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _part_text(part: Order, column: Column) -> str:

@@ -31,13 +31,12 @@ from runtime.values import Key
 
 @dataclass(frozen=True)
 class _Loop:
-    """`order`, `key_order`, `group`: of a row c0, c1, ...; `held_group`, `key`, `values`: of a row in the copy, or of
-    an event. `ranks`: the table as far as it changes when only ranks do."""
+    """`places` (by order, then by key) and `group`: of a row c0, c1, ...; `held_group`, `key`, `values`: of a row in
+    the copy, or of an event. `ranks`: the table as far as it changes when only ranks do."""
 
     is_event: bool
     read: tuple[int, ...]
-    order: tuple[str, ...]
-    key_order: tuple[str, ...]
+    places: tuple[str, ...]
     group: tuple[str, ...]
     wanders: bool
     width: int
@@ -69,8 +68,7 @@ class TopSpec(OperatorSpec):
         loop = _Loop(
             source.is_event,
             tuple(sorted({*self.group, *keys, *(part.column for part in self.order)})),
-            sort_key_text(self.order, source),
-            sort_key_text([Order(number) for number in keys], source),
+            (sort_key_text(self.order, source), sort_key_text([Order(number) for number in keys], source)),
             names_of(self.group),
             not are_final(source, self.group),
             source.width,

@@ -62,6 +62,7 @@ PROGRAMS = {
         view Counts = from Bids |> aggregate n := count() group by item;
         view Hot = from Counts |> top 2 by n desc;
     """,
+    "best": "view Totals = from Bids |> aggregate t := sum(price) group by item, bidder |> latest per item by t;",
     "row_function": """
         view Either = from Bids |> full join Items on Bids.item = Items.item and price > least;
     """,
