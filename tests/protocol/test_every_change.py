@@ -144,8 +144,9 @@ def test_a_row_that_only_got_a_later_tick_is_no_news() -> None:
     net = adopted(leaf("L", "S"))
     net.handle("L", WatchBegun())
     net.done["L"].clear()
-    for at, quantity in ((2, 0), (3, 5)):
-        net.publish("s", at, "A", quantity)
-        net.settle()
-    assert told(net) == [([("A", 6)], [True])]
-    assert list(net.state("L").operator.rows.max_tick) == [3]
+    step = net.state_edge("L", "S>L").applied_step
+    net.handle("L", MessageArrived("S>L", changes(("A", 1), step=step + 1)))
+    assert [tick for step in net.did("L", Stepped) for tick in step.rows.max_ticks] == []
+    assert list(net.state("L").operator.rows.max_tick) == [(step + 1) * 10]
+    net.handle("L", MessageArrived("S>L", changes(("A", 2), step=step + 2)))
+    assert [step.rows.rows() for step in net.did("L", Stepped) if len(step.rows)] == [[("A", 2)]]
