@@ -7,9 +7,9 @@ Preserves: everything.
     where state = 'CA'  over events               wants only state = 'CA' of its input: a standing quench
     aggregate ... group by auction, wstart        final once event time has passed the window: compact, drop
 
-Rows that are rejected for good are quenched by key at run time (`SelectState`), and kernels skip them. A standing quench
-is told here and shown, no more: a selection over events runs where its stream is, so what nobody wants does not travel
-anyway. Conditions that may fail are no such wish: a sender must not stop for a receiver's mistake.
+Rows that are rejected for good are quenched by key at run time (`SelectState`), and kernels skip them. A standing
+quench is told here and shown, no more: a selection over events runs where its stream is, so what nobody wants does not
+travel anyway. Conditions that may fail are no such wish: a sender must not stop for a receiver's mistake.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ALLOWED_NODES: frozenset[type[ast.AST]] = frozenset(
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,39}|[KFP]")
 CALLABLE_PATTERN = re.compile(
-    r"overflow|too_large|range|len|zip|find|enter|leave|touch|keep|key_of|down|(add|get)(_[0-9]+)?"
+    r"overflow|too_large|range|len|zip|find|enter|leave|touch|keep|key_of|down|bisect|(add|get)(_[0-9]+)?"
 )
 """Built-in functions, and parameters by which templates get the methods of the tables they work on."""
 

@@ -14,13 +14,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runtime.batch import Batch
-from runtime.operators.matching import MatchIndex, Move
+from runtime.loops.code import Code
+from runtime.operators.matching import MatchIndex, Matching, Move
 from runtime.operators.operator import Operator
 from runtime.operators.ordering import Order, SortKey, sort_key
-from runtime.operators.row_operator import Overlay, Row, RowOperator, are_final, picker
+from runtime.operators.row_operator import Row, Table, are_final
 from runtime.plan import OperatorSpec, PlanError, Relation
-from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key
+
+
+@dataclass(frozen=True)
+class _Loop:
+    left_read: tuple[int, ...]
+    right_read: tuple[int, ...]
+    time: str
+    keep_unmatched: bool
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,20 @@ class AsofSpec(OperatorSpec):
     columns: tuple[int, ...]
     keep_unmatched: bool = False
 
+    def code(self, inputs: tuple[Relation, ...], output: Relation) -> Code:
+        width = inputs[0].width
+        texts = tuple(f"l{n}[a]" if n < width else f"x{n - width}" for n in self.columns)
+        loop = _Loop(
+            tuple(sorted({*(n for n in self.columns if n < width), self.times[0]})),
+            tuple(sorted({n - width for n in self.columns if n >= width})),
+            f"l{self.times[0]}[a]",
+            self.keep_unmatched,
+            texts[: output.key_width],
+            texts[output.key_width :],
+            Table.of(output),
+        )
+        return Code("asof.py.j2", loop)
+
     def build(self, inputs: tuple[Relation, ...], output: Relation) -> Operator:
         if len(self.columns) != output.width:
             raise PlanError(f"{output.name}: {len(self.columns)} columns chosen for a relation of {output.width}")
@@ -46,7 +71,7 @@ class AsofSpec(OperatorSpec):
         return Asof(self, inputs, output)
 
 
-class Asof(RowOperator):
+class Asof(Matching):
     """`_ranked` lists the visible right rows of each match key by their slots in the copy, latest first."""
 
     def __init__(self, spec: AsofSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
@@ -56,9 +81,7 @@ class Asof(RowOperator):
         self._wanders = [not are_final(relation, columns) for relation, columns in zip(inputs, on, strict=True)]
         self._left_time, self._right_time = spec.times
         self._rank = sort_key((Order(spec.times[1], descending=True), *spec.ties))
-        self._key = picker(spec.columns[: output.key_width])
-        self._values = picker(spec.columns[output.key_width :])
-        self._keep_unmatched = spec.keep_unmatched
+        self._settle = spec.code(inputs, output).load(bisect=bisect_left)["settle"]
         self._ranked: dict[Key, list[tuple[SortKey, int]]] = {}
 
     def keeps_events(self, edge: int) -> bool:
@@ -66,17 +89,14 @@ class Asof(RowOperator):
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         moves = self._index[edge].store(batch, slots)
-        copies = [copy for copy in self.inputs if copy is not None]
-        left = Overlay(copies[0], batch, slots) if edge == 0 else Overlay(copies[0])
-        right = Overlay(copies[1], batch, slots) if edge == 1 else Overlay(copies[1])
-        if edge == 0:
-            reached = dict(zip(slots, batch.max_ticks, strict=True))
-        else:
+        if edge == 1:
             self._rank_again(batch, slots, moves)
-            reached = self._reached_by_right(batch, moves, left)
+        self.store_first(edge, batch, slots)
+        reached = dict(zip(slots, batch.max_ticks, strict=True)) if edge == 0 else self._reached_by_right(batch, moves)
         touched: list[int] = []
-        for slot, tick in reached.items():
-            self._settle(slot, tick, left, right, touched)
+        left, right = self._index
+        found = (self._ranked.get, right.by_key.get)
+        self._settle(reached, left.key, *found, self.sides(), self.table(), touched.append)
         if self._wanders[edge]:
             self.wander(batch, self.rows.slots() if edge == 1 else (), touched)
         return touched
@@ -98,39 +118,18 @@ class Asof(RowOperator):
         if visible and key is not None and row[self._right_time] is not None:
             insort(self._ranked.setdefault(key, []), (self._rank(row), slot))
 
-    def _reached_by_right(self, batch: Batch, moves: list[Move], left: Overlay) -> dict[int, int]:
+    def _reached_by_right(self, batch: Batch, moves: list[Move]) -> dict[int, int]:
         """Left rows that the batch may concern; where nothing is replaced, only those that are not earlier."""
+        left = self.inputs[0]
+        assert left is not None, "an asof join remembers both sides"
+        times = left.columns[self._left_time]
         reached: dict[int, int] = {}
         for i, (_, before, key) in enumerate(moves):
             tick, time = batch.max_ticks[i], batch.columns[self._right_time][i]
             for slot in {*self._index[0].slots(before), *self._index[0].slots(key)}:
-                if self.relation.versioned or _is_not_later(time, left.row(slot)[self._left_time]):
+                if self.relation.versioned or _is_not_later(time, times[slot]):
                     reached[slot] = max(tick, reached.get(slot, tick))
         return dict(sorted(reached.items()))
-
-    def _settle(self, slot: int, tick: int, left: Overlay, right: Overlay, touched: list[int]) -> None:
-        row, key = left.row(slot), self._index[0].key(slot)
-        partner = self._partner(row, key)
-        if self.relation.versioned:
-            others = [right.max_tick(other) for other in self._index[1].slots(key)]
-            tick = max([tick, left.max_tick(slot), *others])
-        else:
-            tick = max(left.max_tick(slot), NO_TICK if partner is None else right.max_tick(partner))
-        nothing: Row = (None,) * self.input_relations[1].width
-        whole = row + (nothing if partner is None else right.row(partner))
-        visible = left.visible(slot) and (partner is not None or self._keep_unmatched)
-        self.put(self._key(whole), self._values(whole), visible, tick, touched)
-
-    def _partner(self, row: Row, key: Key | None) -> int | None:
-        """The slot of the latest right row that is not later."""
-        ranked = self._ranked.get(key, []) if key is not None else []
-        time = row[self._left_time]
-        if time is None:
-            return None
-        # A rank begins with its time, latest first, so this is before all ranks of the same time.
-        assert isinstance(time, int), "times are whole numbers"
-        place = bisect_left(ranked, (((0, -time),), NO_TICK))
-        return ranked[place][1] if place < len(ranked) else None
 
     def restore_extra(self, data: dict[str, object]) -> None:
         left, right = self.inputs

@@ -63,6 +63,11 @@ PROGRAMS = {
         view Hot = from Counts |> top 2 by n desc;
     """,
     "best": "view Totals = from Bids |> aggregate t := sum(price) group by item, bidder |> latest per item by t;",
+    "asof": """
+        stream Quotes (item int, bid int, at time) event time at late 2 s;
+        stream Trades (item int, price int, at time) event time at late 2 s;
+        view Priced = from Trades |> asof left join Quotes as Q using item;
+    """,
     "row_function": """
         view Either = from Bids |> full join Items on Bids.item = Items.item and price > least;
     """,
