@@ -152,14 +152,6 @@ def are_final(relation: Relation, columns: Sequence[int]) -> bool:
     return all(c < relation.key_width or relation.columns[c].kind is ColumnKind.FINAL for c in columns)
 
 
-def old_rows(copy: Rows | None, slots: Sequence[int]) -> list[Row | None]:
-    """For each slot the visible row that is about to be replaced, or None."""
-    if copy is None:
-        return []
-    visible = copy.visible
-    return [copy.row_at(slot) if visible[slot] else None for slot in slots]
-
-
 class Overlay:
     """The copy of an in-edge as it will be once a batch is stored."""
 
