@@ -33,6 +33,7 @@ view Kept = from Facts |> project item, price, weight, ok, name, size, at, took,
 view Empty = from Kept |> where item < 0 and item > 0;
 """
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOMENT = datetime(2026, 5, 4, 3, 2, 1, 999_999, tzinfo=UTC)
 ROW: dict[str, Any] = {
     "item": 2**53 + 1,
@@ -93,6 +94,14 @@ def arrow_of(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
 
 
+def other() -> pa.Table:
+    """Two rows that a slice leaves out: nothing in them is as in the others."""
+    values = (4, Decimal("7.77"), 9.5, False, "x", "l", EPOCH, timedelta(9))
+    nullable = (5, Decimal("8.88"), 8.5, True, "y", MOMENT, timedelta(8))
+    row = dict(zip(FULL, (*values, *nullable), strict=True))
+    return arrow_of([row, row])
+
+
 # --- whole tables -----------------------------------------------------------------------------------------------------
 
 _NULLABLE = {
@@ -106,8 +115,10 @@ TABLES: dict[str, Callable[[pa.Table], Any]] = {
     "arrow table": lambda table: table,
     "record batch": lambda table: table.combine_chunks().to_batches()[0],
     "two chunks": lambda table: pa.concat_tables([table.slice(0, 1), table.slice(1)]),
-    "slice of a longer table": lambda table: pa.concat_tables([table, table]).combine_chunks().slice(2),
-    "slice of a longer batch": lambda table: pa.concat_tables([table, table]).combine_chunks().to_batches()[0].slice(2),
+    "slice of a longer table": lambda table: pa.concat_tables([other(), table]).combine_chunks().slice(2),
+    "slice of a longer batch": lambda table: (
+        pa.concat_tables([other(), table]).combine_chunks().to_batches()[0].slice(2)
+    ),
     "chunked arrays by name": lambda table: dict(zip(table.column_names, table.columns, strict=True)),
     "dictionary-encoded text": lambda table: table.set_column(4, "name", table["name"].dictionary_encode()).set_column(
         12, "name0", table["name0"].dictionary_encode()
@@ -127,10 +138,10 @@ TABLES: dict[str, Callable[[pa.Table], Any]] = {
     "pandas on Arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
     "pandas, categories": lambda table: table.to_pandas().astype({"name": "category", "size": "category"}),
     "pandas, other index": lambda table: table.to_pandas().set_axis([7, 7], axis=0),
-    "pandas, slice": lambda table: pd.concat([table.to_pandas(types_mapper=_NULLABLE.get)] * 2).iloc[2:],
+    "pandas, slice": lambda table: pa.concat_tables([other(), table]).to_pandas(types_mapper=_NULLABLE.get).iloc[2:],
     "pandas, objects": lambda table: pd.DataFrame(table.to_pylist(), dtype=object),
     "polars": pl.DataFrame,
-    "polars, slice": lambda table: pl.concat([pl.DataFrame(table)] * 2)[2:],
+    "polars, slice": lambda table: pl.DataFrame(pa.concat_tables([other(), table]))[2:],
     "polars, categories": lambda table: pl.DataFrame(table).with_columns(
         pl.col("name").cast(pl.Categorical), pl.col("size").cast(pl.Enum(["s", "m", "l"]))
     ),
@@ -226,6 +237,8 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("item0", pd.Series([2.0**53 + 2, None]), "9007199254740994.0", "is float"),
     ("price", pa.array([Decimal("0.001"), Decimal("0.01")]), "Decimal('0.001')", "more than 2 digits"),
     ("price", pa.array([Decimal(10**20), Decimal(1)]), "Decimal('100000000000000000000')", "does not fit decimal"),
+    ("price", pa.array([Decimal(2**64 + 5), Decimal(1)]), "Decimal('18446744073709551621')", "does not fit decimal"),
+    ("price", pl.Series([Decimal(2**64 + 5), Decimal(1)]), "Decimal('18446744073709551621", "does not fit decimal"),
     ("price", pa.array([10**17, 1]), "100000000000000000", "does not fit decimal"),
     ("price", pa.array([0.5, 1.0]), "0.5", "an exact number"),
     ("price", pl.Series([Decimal("0.125"), Decimal("0.25")]), "Decimal('0.125')", "more than 2 digits"),
