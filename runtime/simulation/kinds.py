@@ -92,7 +92,9 @@ def node_kinds(node: Node, inputs: Sequence[Kinds]) -> Kinds:
         case Union():
             first = inputs[0]
             kinds = tuple(_weaker(*(side.kinds[i] for side in inputs)) for i in range(len(first.columns)))
-            return Kinds(("input", *first.keys), first.columns, kinds, _weakest(*(side.rows for side in inputs)))
+            # A union of unions has two such columns: whoever groups by one must mean the same in engine and oracle.
+            which = "input" + "_of_input" * sum(key.startswith("input") for key in first.keys)
+            return Kinds((which, *first.keys), first.columns, kinds, _weakest(*(side.rows for side in inputs)))
         case Select(predicate):
             rows = _weakest(inputs[0].rows, _predicate_rows(predicate, inputs[0]))
             return replace(inputs[0], rows=rows)
