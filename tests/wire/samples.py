@@ -130,7 +130,10 @@ def coverages(draw: st.DrawFn) -> LineageCoverage:
     made = []
     for _ in range(draw(st.integers(1, 3))):
         coverage = Coverage.of(
-            *((first, first + length) for first, length in draw(st.lists(st.tuples(whole, st.just(3)), max_size=3)))
+            *(
+                (first, min(first + length, TICK_MAX))
+                for first, length in draw(st.lists(st.tuples(whole, st.just(3)), max_size=3))
+            )
         )
         if draw(st.booleans()):
             gap = draw(st.integers(2, 10**12))

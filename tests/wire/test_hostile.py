@@ -228,16 +228,17 @@ def test_memory_stays_flat_over_many_refusals() -> None:
     frames = [claimed(claim) for claim in CLAIMS]
     for each in frames:
         refusal(each)
+    grown: list[int] = []
     tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
-        for _ in range(20):
-            for each in frames:
+        for _ in range(5):
+            before, _ = tracemalloc.get_traced_memory()
+            for each in frames * 20:
                 refusal(each)
-        after, _ = tracemalloc.get_traced_memory()
+            grown.append(tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()
-    assert after - before < 64 * 1024
+    assert min(grown) < 64 * 1024  # the least: threads that other tests have left may allocate meanwhile
 
 
 def test_frames_beyond_the_bound_are_refused() -> None:
