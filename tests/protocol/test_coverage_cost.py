@@ -3,9 +3,10 @@
 Cost is counted in comparisons and bytes; the only clock is a ratio with a wide margin.
 """
 
+import gc
 import math
+import sys
 import timeit
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -89,20 +90,16 @@ def test_everything_about_one_place_costs_the_logarithm(gaps: int) -> None:
     assert high in coverage
 
 
-def bytes_of(make: Callable[[int], Coverage], size: int) -> int:
-    """The least of several measurements: threads that other tests have left may allocate meanwhile."""
-    return min(_bytes_once(make, size) for _ in range(5))
-
-
-def _bytes_once(make: Callable[[int], Coverage], size: int) -> int:
-    tracemalloc.start()
-    try:
-        made = make(size)
-        traced, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert made
-    return traced
+def bytes_of(coverage: Coverage) -> int:
+    """Of everything that it refers to; counted, not traced, because other threads allocate meanwhile."""
+    seen: dict[int, object] = {}
+    left: list[object] = [coverage]
+    while left:
+        found = left.pop()
+        if id(found) not in seen and not isinstance(found, type):
+            seen[id(found)] = found
+            left += gc.get_referents(found)
+    return sum(map(sys.getsizeof, seen.values()))
 
 
 def extended_in_order(ticks_count: int) -> Coverage:
@@ -114,10 +111,10 @@ def extended_in_order(ticks_count: int) -> Coverage:
 
 def test_memory_follows_the_gaps_not_the_ticks() -> None:
     assert extended_in_order(20_000).ranges_count() == 1
-    assert bytes_of(extended_in_order, 20_000) <= bytes_of(extended_in_order, 10) + 200
+    assert bytes_of(extended_in_order(20_000)) <= bytes_of(extended_in_order(10)) + 200
     for gaps in (100, 1_000, 10_000):
         # two list entries and two ints per gap, and lists over-allocate
-        assert 16 * gaps <= bytes_of(with_gaps, gaps) <= 100 * gaps + 2_000
+        assert 16 * gaps <= bytes_of(with_gaps(gaps)) <= 100 * gaps + 2_000
 
 
 def test_closing_the_gaps_gives_the_memory_back() -> None:
