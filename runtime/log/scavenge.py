@@ -117,7 +117,9 @@ class Scavenger:
                     return True
             case [None, str(name), str(columns), str(rules), int(checksum)]:
                 if stream_checksum(cell.rowid, name, columns, rules) == checksum:
-                    self.streams[cell.rowid] = (name, columns, rules)
+                    known = self.streams.get(cell.rowid)
+                    if known is None or len(columns) > len(known[1]):  # columns are only ever added
+                        self.streams[cell.rowid] = (name, columns, rules)
                     return True
             case [None, bytes(body)]:
                 try:

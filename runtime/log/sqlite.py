@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.checksums import stream_checksum
 from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, LOCK_NAME, WAL_NAME, as_log_error, locked, opened, remedy
 from runtime.log.keeper import Keeper
+from runtime.log.schema import as_columns, as_text, check_growth
 from runtime.log.sqlite_log import SqliteLog
 from runtime.log.state import Position, Seal, State
 from runtime.log.stream_log import LogCorrupt, LogError, SchemaChanged
@@ -108,24 +109,24 @@ class LogDirectory:
         self, name: str, columns: Sequence[tuple[str, str]], rules: str = "", producer_window: int = 1
     ) -> SqliteLog:
         """The log of this stream. `columns` are names and types of its payload, `rules` whatever else its events were
-        checked against; if they are not what they were when it was first opened, SchemaChanged says what differs.
+        checked against; if they are not what they were when it was last opened, SchemaChanged says what differs. Only
+        nullable columns may be added: that is remembered when the log is opened.
 
         The newest `producer_window` publishes of every producer are remembered, whatever is trimmed.
         """
-        stored = "\n".join(f"{column}\t{kind}" for column, kind in columns)
+        stored = as_text(columns)
         width = len(columns) + 1
         known = self._streams.get(name)
         if known is None:
             return SqliteLog(self, name, self._add_stream(name, stored, rules), width, producer_window)
         number, stored_before, rules_before = known
-        if stored_before != stored:
-            had = dict(line.split("\t") for line in stored_before.splitlines())
-            raise SchemaChanged(f"stream `{name}`: {_difference(had, dict(columns))}")
+        check_growth(name, as_columns(stored_before), tuple(columns))
         if rules_before != rules:
             raise SchemaChanged(
                 f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
             )
-        return SqliteLog(self, name, number, width, producer_window)
+        added = stored if stored != stored_before else None
+        return SqliteLog(self, name, number, width, producer_window, added)
 
     def all_streams(self) -> Iterator[SqliteLog]:
         """Every stream that was ever opened here, whatever its columns, to be read."""
@@ -156,6 +157,14 @@ class LogDirectory:
         self._commit(Waiting({number: begin}), self._state.epoch, row)
         self._streams[name] = (number, columns, rules)
         return number
+
+    def set_columns(self, name: str, columns: str) -> None:
+        """From now on this stream has these."""
+        number, _, rules = self._streams[name]
+        assert self._waiting is None
+        row = (number, name, columns, rules, stream_checksum(number, name, columns, rules))
+        self._commit(Waiting(), self._state.epoch, row)
+        self._streams[name] = (number, columns, rules)
 
     # Writing
 
@@ -217,7 +226,7 @@ class LogDirectory:
     def _write(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None) -> State:
         connection, positions = self.connection, waiting.positions
         if stream_row is not None:
-            connection.execute("insert into streams values (?, ?, ?, ?, ?)", stream_row)
+            connection.execute("insert or replace into streams values (?, ?, ?, ?, ?)", stream_row)
         if waiting.batches:
             connection.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", waiting.batches)
         if waiting.publishes:
@@ -319,16 +328,3 @@ class LogDirectory:
         self._acknowledged.close()
         self.connection.close()
         os.close(self._lock)
-
-
-def _difference(had: Mapping[str, str], has: Mapping[str, str]) -> str:
-    """The first column that differs, in words."""
-    for name, kind in had.items():
-        if name not in has:
-            return f"the log has a column `{name}` ({kind}) that the program no longer declares"
-        if has[name] != kind:
-            return f"column `{name}` is {kind} in the log and {has[name]} in the program"
-    for name, kind in has.items():
-        if name not in had:
-            return f"column `{name}` ({kind}) is new; the log has events without it"
-    return "its columns are in another order in the log"

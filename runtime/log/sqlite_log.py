@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.batch import Batch
 from runtime.log import codec
 from runtime.log.checksums import batch_checksum, publish_checksum
+from runtime.log.schema import padded
 from runtime.log.state import Position
 from runtime.log.stream_log import LogCorrupt, LogFenced, Reading, StreamLog
 from runtime.protocol.coverage import Coverage
@@ -27,12 +28,23 @@ _WINDOW_SLACK = 8
 
 
 class SqliteLog(StreamLog):
-    def __init__(self, directory: LogDirectory, name: str, number: int, width: int, producer_window: int) -> None:
+    """`added`: the columns that the stream gets when it is opened, if they are not what they were."""
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        name: str,
+        number: int,
+        width: int,
+        producer_window: int,
+        added: str | None = None,
+    ) -> None:
         self.name = name
         self.number = number
         """Counts the streams of the folder from 1, in the order in which they first appeared; never changes."""
         self._directory = directory
         self._width = width
+        self._added = added
         self._window = producer_window
         self._window_max = producer_window + producer_window // _WINDOW_SLACK
         self._remembered: dict[str, int] = {}  # publishes of each producer, about
@@ -43,6 +55,9 @@ class SqliteLog(StreamLog):
         for producer, _, _ in publishes:
             self._remembered[producer] = self._remembered.get(producer, 0) + 1
         self._check_end()
+        if self._added is not None:
+            self._directory.set_columns(self.name, self._added)
+            self._added = None
         waiting = self._directory.begin()
         position = self._directory.position(self.number, waiting)
         waiting.positions[self.number] = replace(position, epoch=max(epoch, position.epoch))
@@ -204,12 +219,9 @@ class SqliteLog(StreamLog):
 
     def _decoded(self, body: bytes, tick: int) -> Batch:
         try:
-            batch = codec.decode(body)
+            return padded(codec.decode(body), self._width)
         except ValueError as broken:
             raise self._corrupt(f"the batch that ends at tick {tick}: {broken}") from broken
-        if len(batch.columns) != self._width:
-            raise self._corrupt(f"the batch that ends at tick {tick} has other columns")
-        return batch
 
     def _corrupt(self, reason: str) -> LogCorrupt:
         return self._directory.corrupt(f"stream `{self.name}`: {reason}")
