@@ -22,9 +22,9 @@ stream Clicks (item int, buyer int, at time) event time at late 4 s;
 
 def compiled(views: str) -> tuple[TransformGraph, TransformGraph, float]:
     checked = check(Source("many.mpl", STREAMS + views)).require()
-    start = time.process_time()
+    start = time.thread_time()
     written = validate(build_graph(checked))
-    return written, optimise(written), time.process_time() - start
+    return written, optimise(written), time.thread_time() - start
 
 
 def test_views_that_differ_in_one_constant_share_the_rest() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 import smile
 from smile.errors import PublishError
 from smile.streams import StreamInput
+from tests.measures import least_cpu_s
 
 PROGRAM = """
 stream Facts (
@@ -415,12 +415,7 @@ def test_numbers_cost_far_less_than_one_by_one(kind: str) -> None:
     }
     frame = frames[kind.removesuffix(" with nulls")]()
     slow = table.to_pylist()
-    fast_s, slow_s = (min(_seconds(taker, data) for _ in range(3)) for data in (frame, slow))
+    slow_s = least_cpu_s(lambda: taker.encode_many(slow), times=3)
+    fast_s = least_cpu_s(lambda: taker.encode_many(frame), within=slow_s / 3)
     assert [list(column) for column in taker.encode_many(frame)[0]] == [list(c) for c in taker.encode_many(slow)[0]]
     assert fast_s < slow_s / 3, (fast_s, slow_s)
-
-
-def _seconds(taker: StreamInput, data: object) -> float:
-    started = time.process_time()
-    taker.encode_many(data)
-    return time.process_time() - started

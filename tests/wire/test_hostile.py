@@ -7,7 +7,6 @@ headers made by hand that claim more than they have.
 from __future__ import annotations
 
 import random
-import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +32,7 @@ from runtime.wire.limits import (
 )
 from runtime.wire.messages import Kind
 from runtime.wire.plain import pack_plain, unpack_plain
+from tests.measures import least_kept_bytes, least_peak_bytes
 from tests.wire.samples import sample_frames
 
 MEMORY_MAX = 24 * 1024 * 1024
@@ -213,14 +213,9 @@ def claimed(claim: Claim) -> list[bytes]:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_claims_are_refused_before_memory_is_taken(claim: Claim) -> None:
     frames = claimed(claim)
-    tracemalloc.start()
-    try:
-        found = refusal(frames)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    found = refusal(frames)
     assert type(found) is claim.error, found
-    assert peak < MEMORY_MAX
+    assert least_peak_bytes(lambda: refusal(frames), MEMORY_MAX) < MEMORY_MAX
 
 
 def test_memory_stays_flat_over_many_refusals() -> None:
@@ -228,17 +223,12 @@ def test_memory_stays_flat_over_many_refusals() -> None:
     frames = [claimed(claim) for claim in CLAIMS]
     for each in frames:
         refusal(each)
-    grown: list[int] = []
-    tracemalloc.start()
-    try:
-        for _ in range(5):
-            before, _ = tracemalloc.get_traced_memory()
-            for each in frames * 20:
-                refusal(each)
-            grown.append(tracemalloc.get_traced_memory()[0] - before)
-    finally:
-        tracemalloc.stop()
-    assert min(grown) < 64 * 1024  # the least: threads that other tests have left may allocate meanwhile
+
+    def refuse_all() -> None:
+        for each in frames * 20:
+            refusal(each)
+
+    assert least_kept_bytes(refuse_all, 64 * 1024) < 64 * 1024
 
 
 def test_frames_beyond_the_bound_are_refused() -> None:
@@ -272,15 +262,12 @@ def nested(depth: int) -> dict[str, Any]:
     ],
 )
 def test_plain_data_is_measured_before_it_is_made(data: bytes, error: type[WireError]) -> None:
-    tracemalloc.start()
-    try:
+    def refuse() -> None:
         with pytest.raises(error) as refused:
             unpack_plain(data)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert type(refused.value) is error
-    assert peak < 1024 * 1024
+        assert type(refused.value) is error
+
+    assert least_peak_bytes(refuse, 1024 * 1024) < 1024 * 1024
 
 
 @pytest.mark.parametrize(
