@@ -31,7 +31,7 @@ class Attachment:
     peer: bytes
     edge: str
     component: str
-    kind: str  # "plan" or "guest"
+    kind: str  # "plan", "guest" or "second"
     topic: bytes  # shared part and private part
     is_subscribed: bool = False
 

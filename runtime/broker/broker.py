@@ -20,6 +20,7 @@ from runtime.broker.checkpointing import Checkpointing
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults
 from runtime.broker.host import Host
+from runtime.broker.installing import Installing
 from runtime.broker.log_access import Group, Times
 from runtime.broker.publishing import Columns, Gate
 from runtime.broker.requests import Hosting, Requests
@@ -33,7 +34,7 @@ from runtime.protocol.messages import Message
 from runtime.security.keys import Keys
 from runtime.security.policy import Policy
 from runtime.security.zap import Authenticator, sender_name
-from runtime.wire.control import ControlRecord, Unattached, encode_control
+from runtime.wire.control import ControlRecord, Install, Unattached, encode_control
 
 log = logging.getLogger("smile.broker")
 
@@ -124,6 +125,8 @@ class Broker:
             keep_logs=keep_logs,
         )
         self.requests.host, self.requests.traffic = self.host, self.traffic
+        digests = hosting.digests or {}
+        self.installing = Installing(self.host, self, checkpoints, digests, next_epoch, self._clock)
         if checkpoints is not None:
             checkpoints.report = self.host.checkpointed
         self.uplinks: dict[str, Uplink] = {}
@@ -197,7 +200,7 @@ class Broker:
                 self._faults.stand_still()
 
     def _patience_ms(self) -> int:
-        due_us = self.host.next_due_us()
+        due_us = 0 if self.installing.is_busy else self.host.next_due_us()
         for uplink in self.uplinks.values():
             due_us = min(due_us, uplink.tick())
         if self._faults is not None and (late := self._faults.send_late()) is not None:
@@ -220,6 +223,7 @@ class Broker:
                 uplink.read_control()
         self.host.fire()
         self.host.work()
+        self.installing.poll()
         self.traffic.flush()
         if self._checkpoints is not None:
             self._checkpoints.poll(self.host)
@@ -261,7 +265,7 @@ class Broker:
         watched = self._policy.watched
         if watched is not None and watched.reload_if_changed():
             self._renew_topics()
-        if self._checkpoints is not None:
+        if self._checkpoints is not None and not self.installing.is_building:
             self._checkpoints.maybe_begin(self.host)
         self._idle()
 
@@ -305,7 +309,34 @@ class Broker:
         uplink = self._home_of_edge.get(edge)
         return None if uplink is None else uplink.send_message(edge, message)
 
+    # What installs ask for (`Far`)
+
+    def attach_second(self, edge: str, sender: str, receiver: str) -> None:
+        uplink = self.uplinks[(self._hosting.homes or {})[sender]]
+        if edge not in self._home_of_edge:
+            self._home_of_edge[edge] = uplink
+            self._receiver_of_edge[edge] = receiver
+            uplink.attach(edge, sender, "second", (self._hosting.digests or {}).get(sender, ""))
+
+    def detach_second(self, edge: str) -> None:
+        uplink = self._home_of_edge.pop(edge, None)
+        if uplink is not None:
+            del self._receiver_of_edge[edge]
+            uplink.detach(edge)
+
+    def is_attached(self, edge: str) -> bool:
+        return self._home_of_edge[edge].is_confirmed(edge)
+
     # What requests ask for (`Operations`)
+
+    def hold(self, peer: bytes, component: str, digest: str) -> tuple[str, str] | None:
+        return self.installing.hold(peer, component, digest)
+
+    def install(self, peer: bytes, part: Install) -> tuple[str, str] | None:
+        return self.installing.part(peer, part.component, part.offset, part.total, part.data)
+
+    def release(self, peer: bytes, component: str | None) -> None:
+        self.installing.release(peer, component)
 
     def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
         found = self._deploy(deployment, sender)
@@ -324,6 +355,7 @@ class Broker:
         """Write a last checkpoint, so that the next start is quick, and leave."""
         if self._checkpoints is not None:
             self._checkpoints.finish(self.host)
+        self.installing.close()
         for uplink in self.uplinks.values():
             uplink.close()
         gc.unfreeze()
@@ -339,8 +371,11 @@ class Broker:
             "began_us": self._began_us,
             "now_us": self._clock.wall_us(),
             "components": {
-                name: component_status(hosted, origins.get(name, "")) for name, hosted in self.host.hosted.items()
+                name: component_status(hosted, origins.get(name, ""))
+                for name, hosted in self.host.hosted.items()
+                if not hosted.stands_by
             },
+            "installs": self.installing.status(),
             "edges": {
                 edge: {
                     "messages_out": count.messages_out,

@@ -83,7 +83,14 @@ class Checkpointing:
             log.warning("an acknowledged checkpoint cannot be read", extra={"component": component})
         return None, found.acknowledged_horizon
 
+    def acknowledged(self, component: str, digest: str) -> int:
+        return self._store.acknowledged(component, digest)
+
     # Writing
+
+    def hasten(self) -> None:
+        """The next one is due now."""
+        self._due_us = self._steady_us()
 
     def maybe_begin(self, host: Host) -> None:
         """Now and then, unless one is being written."""

@@ -17,6 +17,7 @@ from runtime.broker.hosted import (
     GUEST_EPOCH,
     GUESTS,
     RUNNING,
+    SECOND,
     STOPPED,
     WAITING,
     Hosted,
@@ -26,7 +27,8 @@ from runtime.broker.hosted import (
 )
 from runtime.broker.log_access import Group
 from runtime.broker.publishing import RETRY_STOPPED_MS, Answer, Columns, Gate, PublishOutcome
-from runtime.broker.shell import HOST, RESTART, Link, Shell
+from runtime.broker.shell import HOST, RESTART, Link
+from runtime.broker.successors import Successions
 from runtime.broker.timers import Clock
 from runtime.log.stream_log import LogCorrupt, LogError, StreamLog
 from runtime.plan import Mode, Plan
@@ -82,7 +84,7 @@ class CheckpointShelf(Protocol):
         """Write these, in the background, before the components handle another event."""
 
 
-class Host(Shell):
+class Host(Successions):
     """`answer` tells publishers what became of their publishes."""
 
     def __init__(
@@ -175,6 +177,7 @@ class Host(Shell):
             self._feed(hosted, WatchBegun())
         if hosted.has_guests:
             self._attach_guests(hosted)
+        self._attach_seconds(hosted)
         level = logging.INFO if hosted.tell is None else logging.DEBUG  # leaves come and go
         log.log(level, "starts from %s", hosted.began_with, extra={"component": name, "epoch": epoch})
 
@@ -201,7 +204,7 @@ class Host(Shell):
         self._timers.forget(name)
         self.logs.forget(name)
         hosted.reason = reason
-        if for_good:
+        if for_good or hosted.stands_by:
             hosted.state = STOPPED
             log.error("has stopped: %s", reason, extra={"component": name})
             return
@@ -332,6 +335,7 @@ class Host(Shell):
         """The other end of this in-edge is there (again): ask now what it has, instead of after an idle time."""
         hosted = self.hosted.get(component)
         if hosted is not None:
+            edge = edge.removeprefix(SECOND) if hosted.stands_by else edge
             for timer in ("ask", "idle", "idle"):  # the first of two only notes that the edge was quiet
                 self._feed(hosted, TimerFired(f"{timer}:{edge}", self._clock.wall_us()))
 
@@ -343,7 +347,7 @@ class Host(Shell):
         assert shelf is not None
         due: list[tuple[Hosted, PersistCheckpoint]] = []
         for hosted in self.hosted.values():
-            if hosted.log is not None or not hosted.is_running:
+            if hosted.log is not None or not hosted.is_running or hosted.stands_by:
                 continue
             if not hosted.rows_since_checkpoint:
                 continue

@@ -28,8 +28,18 @@ GUEST_EPOCH = 1
 """Guests share one edge and speak with one voice: what each of them knows is in its questions."""
 
 
+SECOND = "second:"
+"""A component that is to take another one's place is hosted under the other one's name with this before it, and so are
+its in-edges called as long as both run."""
+
+
 def guests_edge(component: str) -> str:
     return GUESTS + component
+
+
+def second_name(name: str) -> str:
+    """Of a component, or of an edge."""
+    return SECOND + name
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,9 @@ class Position:
 
 @dataclass(slots=True)
 class Hosted:
-    """`rows_since_checkpoint` counts rows that arrived: silence alone is not worth a checkpoint."""
+    """`rows_since_checkpoint` counts rows that arrived: silence alone is not worth a checkpoint. `second_edges`: who
+    else listens, besides plan and guests. `stands_by`: it speaks upstream only, on edges of its own (`successors.py`).
+    """
 
     plan: Plan
     name: str
@@ -73,6 +85,8 @@ class Hosted:
     rows_since_checkpoint: int = 0
     checkpoint_us: int | None = None  # when the newest was durable, by the wall clock
     refused: Counter[str] = field(default_factory=Counter)
+    stands_by: bool = False
+    second_edges: set[str] = field(default_factory=set)
     positions: deque[Position] = field(default_factory=deque)  # of the guests' edge, oldest first
 
     @property

@@ -16,7 +16,7 @@ from runtime.broker.attachments import Attachment, Attachments, Peer
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.host import Host
-from runtime.broker.hosted import guests_edge
+from runtime.broker.hosted import SECOND, guests_edge
 from runtime.broker.publishing import PublishOutcome
 from runtime.broker.status import failures_of
 from runtime.broker.traffic import Traffic
@@ -38,9 +38,12 @@ from runtime.wire.control import (
     Done,
     Fault,
     Hello,
+    Hold,
+    Install,
     Publish,
     PublishRefused,
     Refused,
+    Release,
     Status,
     StatusReply,
     Stop,
@@ -88,6 +91,13 @@ class Operations(Protocol):
         """Check and keep it, to be run at once; (code, reason) if it is refused."""
 
     def stop(self) -> None: ...
+
+    def hold(self, peer: bytes, component: str, digest: str) -> tuple[str, str] | None:
+        """Get ready for a bulk install; (code, reason) if it is refused. So for its parts."""
+
+    def install(self, peer: bytes, part: Install) -> tuple[str, str] | None: ...
+
+    def release(self, peer: bytes, component: str | None) -> None: ...
 
     def status(self) -> dict[str, Any]: ...
 
@@ -271,6 +281,8 @@ class Requests:
                 answer = StatusReply(request, self._operations.status())
             case Deploy() | Fault() | Stop():
                 answer = self._operate(peer, record)
+            case Hold() | Install() | Release():
+                answer = self._install(peer, record)
             case _:
                 self.counters["refused.direction"] += 1
                 answer = None
@@ -299,6 +311,22 @@ class Requests:
             return Refused(record.request, "unknown-fault", str(error))
         return Done(record.request)
 
+    def _install(self, peer: Peer, record: Hold | Install | Release) -> ControlRecord:
+        """Whoever may replace the program may replace what it has computed."""
+        deployment = self._hosting.deployment
+        if deployment is None:
+            return Refused(record.request, "no-deployment", self._hosting.why_none)
+        declared = [*deployment["residues"], *deployment["placement"]]
+        refusal = self._policy.may(peer.user, Action.DEPLOY, deployment["name"], declared)
+        refused = None if refusal is None else (refusal.code, refusal.reason)
+        if refused is None and isinstance(record, Hold):
+            refused = self._operations.hold(peer.identity, record.component, record.digest)
+        elif refused is None and isinstance(record, Install):
+            refused = self._operations.install(peer.identity, record)
+        elif refused is None:
+            self._operations.release(peer.identity, record.component)
+        return Done(record.request) if refused is None else Refused(record.request, *refused)
+
     # Attaching
 
     def _attach(self, peer: Peer, attach: Attach) -> ControlRecord | None:
@@ -310,6 +338,8 @@ class Requests:
             return Refused(attach.request, "too-many-attachments", "this client has as many as it may have")
         if attach.kind == "guest":
             self.host.attach_guests(attach.component)
+        elif attach.kind == "second":
+            self.host.attach_second(attach.component, attach.edge)
         self._reply(
             peer.identity,
             Attached(attach.request, attach.edge, made.topic, self.host.hosted[attach.component].component.epoch),
@@ -318,13 +348,14 @@ class Requests:
 
     def _reason_to_refuse(self, peer: Peer, attach: Attach) -> tuple[str, str] | None:
         component = attach.component
-        if component not in self.host.hosted:
+        if component not in self.host.hosted or component.startswith(SECOND):
             return "unknown-component", f"broker `{self._name}` does not host `{component}`"
         if attach.digest != (self._hosting.digests or {}).get(component, ""):
             return "other-deployment", f"`{component}` is another one here: the deployment has changed"
-        if attach.kind == "plan":
+        if attach.kind in ("plan", "second"):
             refusal = self._policy.may(peer.user, Action.PEER)
-            if refusal is None and self._receivers.get(attach.edge, ("",))[0] != component:
+            edge = attach.edge.removeprefix(SECOND) if attach.kind == "second" else attach.edge
+            if refusal is None and self._receivers.get(edge, ("",))[0] != component:
                 return "unknown-edge", f"`{attach.edge}` is no edge of `{component}`"
             return None if refusal is None else (refusal.code, refusal.reason)
         if attach.kind != "guest" or attach.edge != guests_edge(component):
@@ -356,12 +387,16 @@ class Requests:
             self._reply(attachment.peer, Confirmed(attachment.edge, attachment.topic))
 
     def forget_peer(self, identity: bytes) -> None:
+        self._operations.release(identity, None)
         for attachment in self._attachments.forget(identity):
             self._detached(attachment)
 
     def _detached(self, attachment: Attachment | None) -> None:
         """The last guest takes the edge with it. Edges of the plan stay: their receiver will be back."""
-        if attachment is None or attachment.kind != "guest" or self._attachments.attached(attachment.edge):
+        if attachment is None or attachment.kind == "plan" or self._attachments.attached(attachment.edge):
             return
         if attachment.component in self.host.hosted:
-            self.host.detach_guests(attachment.component)
+            if attachment.kind == "second":
+                self.host.detach_second(attachment.component, attachment.edge)
+            else:
+                self.host.detach_guests(attachment.component)

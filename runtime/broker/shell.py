@@ -10,9 +10,10 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
+from dataclasses import replace
 from typing import Protocol
 
-from runtime.broker.hosted import Failure, Hosted, Told
+from runtime.broker.hosted import SECOND, Failure, Hosted, Told, second_name
 from runtime.broker.log_access import Group, LogAccess
 from runtime.broker.publishing import RETRY_BUSY_MS, RETRY_STOPPED_MS, Answer, Publishing, PublishOutcome
 from runtime.broker.timers import Clock, Timers
@@ -39,7 +40,7 @@ from runtime.protocol.events import (
     TimerFired,
     TrimLog,
 )
-from runtime.protocol.messages import Message
+from runtime.protocol.messages import Message, Upstream
 
 log = logging.getLogger("smile.host")
 
@@ -48,6 +49,9 @@ READS_PER_ROUND = 16
 ANSWERING_US = 4_000
 """Questions from other processes, and reads of logs, are worked off for so long per round, at least one of each: an
 answer may be a whole view, and whoever publishes meanwhile should not wait for all of them."""
+
+SECOND_ROWS_MAX = 4_096
+"""Rows that a component which stands by gets in one answer: what it has missed must hold up nobody."""
 
 IDLE_US = 1_000_000
 """Without any timer a round is due after this."""
@@ -176,6 +180,8 @@ class Shell(ABC):
         hosted = self.hosted.get(component)
         if hosted is None:
             return
+        if hosted.stands_by:
+            edge = edge.removeprefix(SECOND)
         rows = getattr(message, "rows", None)
         if rows is not None:
             hosted.rows_since_checkpoint += len(rows)
@@ -204,6 +210,8 @@ class Shell(ABC):
 
     def _carry_out_all(self, hosted: Hosted, instructions: list[Instruction], edge: str, source: bytes | None) -> None:
         name = hosted.name
+        if hosted.stands_by:
+            instructions = self._only_upstream(instructions)
         for instruction in instructions:
             if type(instruction) is Send:
                 self._send(name, instruction.edge, instruction.message, source if instruction.edge == edge else None)
@@ -211,6 +219,14 @@ class Shell(ABC):
                 self._timers.arm(name, instruction.name, self._due_us(instruction))
             else:
                 self._carry_out(hosted, instruction, edge, source)
+
+    def _only_upstream(self, instructions: list[Instruction]) -> list[Instruction]:
+        """Of a component that stands by: nobody listens to it yet, and its questions go on edges of its own."""
+        return [
+            Send(second_name(one.edge), one.message) if isinstance(one, Send) else one
+            for one in instructions
+            if not isinstance(one, Send) or isinstance(one.message, Upstream)
+        ]
 
     def _due_us(self, timer: ArmTimer) -> int:
         """Silence comes from all streams in the same round: then it costs each receiver one message, not one each."""
@@ -240,6 +256,8 @@ class Shell(ABC):
                     self.logs.write(name, hosted.log, instruction)
             case ReadLog():
                 assert hosted.log is not None
+                if instruction.edge in hosted.second_edges:  # it catches up beside everything else
+                    instruction = replace(instruction, rows_max=min(instruction.rows_max, SECOND_ROWS_MAX))
                 self.logs.read_later(name, hosted.log, instruction, source if instruction.edge == edge else None)
             case Deliver() | Stepped():
                 self._tell(hosted, instruction)

@@ -48,6 +48,12 @@ class Timers:
         for at in [at for at in self._due_us if at[0] == component]:
             del self._due_us[at]
 
+    def rename(self, component: str, to: str) -> None:
+        """The timers of one component are those of another from now on."""
+        for (_, name), due_us in [one for one in self._due_us.items() if one[0][0] == component]:
+            self.arm(to, name, due_us)
+        self.forget(component)
+
     def next_due_us(self) -> int | None:
         """Not later than the next timer that is due."""
         return self._heap[0][0] if self._heap else None

@@ -122,6 +122,10 @@ class CheckpointStore:
             self.counters["checkpoints_damaged"] += 1
         return Loaded(None, acknowledged.horizon, is_missing=acknowledged != _NOTHING)
 
+    def acknowledged(self, component: str, digest: str) -> int:
+        """The highest horizon that was ever acknowledged as durable; -1: none, TICK_MAX: nobody knows."""
+        return _read_acknowledged(self._folder_of(component, digest)).horizon
+
     def clean(self, current: Mapping[str, str]) -> None:
         """Remove what belongs to other components or digests than these, and what unfinished writes left behind."""
         wanted = {self._folder_of(component, digest) for component, digest in current.items()}

@@ -247,12 +247,16 @@ class Connection:
         """Give a deployment to the broker at this address. Raises RequestRefused, TimeoutError."""
         self._ask(address or self.address, lambda number: control.Deploy(number, deployment))
 
+    def ask(self, broker: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
+        """One request to a broker of the deployment, and its answer. Raises RequestRefused, TimeoutError."""
+        return self._ask(self.deployment["brokers"][broker], make)
+
     def fault(self, broker: str, kind: str, arguments: Mapping[str, Any]) -> None:
-        self._ask(self.deployment["brokers"][broker], lambda number: control.Fault(number, kind, arguments))
+        self.ask(broker, lambda number: control.Fault(number, kind, arguments))
 
     def stop(self, broker: str) -> None:
         """In order: it writes a checkpoint first."""
-        self._ask(self.deployment["brokers"][broker], control.Stop)
+        self.ask(broker, control.Stop)
 
     def _ask(self, address: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
         return self._request(address, make, repeats=make is control.Describe).result()

@@ -77,6 +77,11 @@ class Component(ABC):
             raise BadRange(self.name, type(event).__name__, str(broken)) from broken
         return instructions
 
+    def begin_epoch(self, epoch: int) -> None:
+        """C2, without a restart: for one that has told nobody anything yet, and now takes another one's place (C6)."""
+        self._check_restart(Restarted(epoch))
+        self.epoch = epoch
+
     @abstractmethod
     def coverage(self) -> LineageCoverage:
         """K: the concatenation of the in-edges' coverages, never a union or an intersection.

@@ -192,6 +192,36 @@ class Stop:
     request: int
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Asks the broker to get ready for a state of this component that is being computed: nothing is trimmed that such a
+    state would need. Repeated as a sign of life. `digest` is the component's as the asker knows it."""
+
+    request: int
+    component: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """A part of an encoded checkpoint of `total` bytes, in order. With the last one it is installed; how far that is,
+    the status tells."""
+
+    request: int
+    component: str
+    offset: int
+    total: int
+    data: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Gives up what `Hold` began."""
+
+    request: int
+    component: str
+
+
 ControlRecord = (
     Hello
     | Welcome
@@ -214,6 +244,9 @@ ControlRecord = (
     | StatusReply
     | Fault
     | Stop
+    | Hold
+    | Install
+    | Release
 )
 
 # The number of each kind of record, and how its fields travel. Numbers are never given twice; messages are below 32.
@@ -239,6 +272,9 @@ _LAYOUTS: tuple[tuple[int, type[Any], tuple[f.Field, ...]], ...] = (
     (50, StatusReply, (f.WHOLE, f.PLAIN)),
     (51, Fault, (f.WHOLE, f.NAME, f.PLAIN)),
     (52, Stop, (f.WHOLE,)),
+    (53, Hold, (f.WHOLE, f.NAME, f.NAME)),
+    (54, Install, (f.WHOLE, f.NAME, f.WHOLE, f.WHOLE, f.BYTES)),
+    (55, Release, (f.WHOLE, f.NAME)),
 )
 
 

@@ -11,8 +11,15 @@ from runtime.values import Value
 from runtime.wire.batches import read_ticks, write_ticks
 from runtime.wire.columns import read_columns, read_count, write_columns
 from runtime.wire.errors import WireGarbage, WireTooLarge
-from runtime.wire.framing import Incoming, Outgoing, name, name_out, whole
-from runtime.wire.limits import COMPONENTS_MAX, INLINE_BODY_BYTES_MAX, RANGES_MAX, TEXT_BYTES_MAX, TOPIC_BYTES_MAX
+from runtime.wire.framing import Buffer, Incoming, Outgoing, name, name_out, whole
+from runtime.wire.limits import (
+    COMPONENTS_MAX,
+    INLINE_BODY_BYTES_MAX,
+    PART_BYTES_MAX,
+    RANGES_MAX,
+    TEXT_BYTES_MAX,
+    TOPIC_BYTES_MAX,
+)
 from runtime.wire.plain import pack_plain, unpack_plain
 
 
@@ -80,6 +87,19 @@ def _read_topic(value: Any, _incoming: Incoming) -> bytes:
     if type(value) is not bytes:
         raise WireGarbage(f"{type(value).__name__} where a topic is expected")
     return _write_topic(value, Outgoing())
+
+
+def _write_bytes(value: Buffer, out: Outgoing) -> int:
+    if len(value) > PART_BYTES_MAX:
+        raise WireTooLarge(f"a part of {len(value)} bytes, the bound is {PART_BYTES_MAX}")
+    out.add(value, len(value))
+    return len(value)
+
+
+def _read_bytes(value: Any, incoming: Incoming) -> bytes:
+    if whole(value) > PART_BYTES_MAX:
+        raise WireTooLarge(f"a part of {value} bytes, the bound is {PART_BYTES_MAX}")
+    return bytes(incoming.take(value))
 
 
 def _write_plain(value: Mapping[str, object], out: Outgoing) -> int:
@@ -162,6 +182,7 @@ FLAG = Field(_as_it_is, _read_flag)
 NAME = Field(_write_name, _read_name)
 TEXT = Field(_write_text, _read_text)
 TOPIC = Field(_write_topic, _read_topic)
+BYTES = Field(_write_bytes, _read_bytes)
 PLAIN = Field(_write_plain, _read_plain)
 COLUMNS = Field(_write_columns, _read_columns)
 TICKS = Field(_write_ticks, _read_ticks)

@@ -46,6 +46,9 @@ NAME_BYTES_MAX: Final = 4_096
 TEXT_BYTES_MAX: Final = 1024 * 1024
 """Reasons in refusals."""
 
+PART_BYTES_MAX: Final = 4 * 1024 * 1024
+"""A part of an encoded checkpoint."""
+
 TOPIC_BYTES_MAX: Final = 64
 COMPONENTS_MAX: Final = 65_536
 """Names in one question about components."""

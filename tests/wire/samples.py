@@ -226,6 +226,9 @@ records: st.SearchStrategy[ControlRecord] = st.one_of(
     st.builds(control.StatusReply, whole, plain_data),
     st.builds(control.Fault, whole, names, plain_data),
     st.builds(control.Stop, whole),
+    st.builds(control.Hold, whole, names, names),
+    st.builds(control.Install, whole, names, whole, whole, st.binary(max_size=3_000)),
+    st.builds(control.Release, whole, names),
 )
 
 
@@ -277,6 +280,8 @@ RECORDS: dict[str, ControlRecord] = {
     "publish refused": control.PublishRefused("a1b2", 7, "busy", "too much waits", uncertain=False, retry_after_ms=50),
     "coverage of": control.CoverageOf(8, ("A", "B")),
     "coverages": control.Coverages(8, {"A": _COVERAGE}, {"B": ("overflow", "a sum beyond 64 bits")}),
+    "hold": control.Hold(10, "Available", "sha256:01"),
+    "install": control.Install(11, "Available", 4_096, 10_000, bytes(range(256)) * 5),
     "status": control.StatusReply(9, {"components": [{"name": "A", "gaps": 0, "rate": 1.5}]}),
 }
 
