@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from mpl.expressions.build import constant
 from mpl.expressions.inlining import substitute
@@ -19,6 +20,7 @@ from mpl.typed import Apply, CaseOf, Column, ColumnRef, Const, Expr, PythonCall,
 from mpl.types import BoolType, FloatType, TextType
 
 __all__ = [
+    "certain_part",
     "column_ref",
     "columns_in",
     "conjunction",
@@ -100,6 +102,17 @@ _CHECKED_BY_RANGE = frozenset(("add", "subtract", "multiply", "divide", "negate"
 def may_fail(expr: Expr) -> bool:
     """Could some row make the evaluation raise? Never False when it could."""
     return any(_may_fail_itself(part) for part in parts_of(expr))
+
+
+def certain_part(predicate: Expr) -> Expr | None:
+    """What rejects rows before anything can fail: the predicate, or those parts that come first; None if none does.
+
+    `and` goes on after a null, so a part that may be null does not keep later ones from failing.
+    """
+    if not may_fail(predicate):
+        return predicate
+    first = takewhile(lambda part: not may_fail(part) and not part.nullable, conjuncts(predicate))
+    return conjunction(tuple(first))
 
 
 def _may_fail_itself(expr: Expr) -> bool:

@@ -8,7 +8,7 @@ placement, no addresses, and no MPL.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -151,11 +151,16 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class InEdge:
-    """One operand of a transform. The name is unique in the graph and means the same edge at both ends."""
+    """One operand of a transform. The name is unique in the graph and means the same edge at both ends.
+
+    `wants`: of the sender's events only those for which it is true, a function of all columns that never fails; the
+    receiver drops all others itself, so that they need not travel (E4). Edges that differ in it differ in their names.
+    """
 
     name: str
     sender: str
     mode: Mode = Mode.PULL
+    wants: Callable[..., bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +235,8 @@ def _check(plan: Plan) -> None:
                 raise PlanError(f"{edge.name}: sender {edge.sender} must come before {component.name}")
             if relation.is_event and not seen[edge.sender].relation.is_event:
                 raise PlanError(f"{component.name}: events cannot come from the state relation {edge.sender}")
+            if edge.wants is not None and not seen[edge.sender].relation.is_event:
+                raise PlanError(f"{edge.name}: only events can be left out, {edge.sender} is a state relation")
             edges.add(edge.name)
         if isinstance(component.operator, StreamSpec):
             _check_stream(component, component.operator, residues)

@@ -38,13 +38,7 @@ def component_digests(deployment: Deployment, program: Program) -> dict[str, str
 def _code(plan: ProgramPlan, name: str) -> object:
     """What its expressions say, wherever in the program's text they come from."""
     part = plan.parts.get(name)
-    if part is None:
-        return None
-    module = part.module
-    expressions = [[name, one.lines, one.result] for name, one in module.expressions.items()]
-    constants = module.constants
-    called = [[name, [str(one) for one in arguments], str(result)] for name, arguments, result in constants.functions]
-    return [expressions, [repr(value) for value in constants.values], called, [str(one) for one in constants.python]]
+    return None if part is None else part.module.said()
 
 
 def _rows(deployment: Deployment, component: Component) -> list[str]:

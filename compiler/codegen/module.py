@@ -43,6 +43,16 @@ class Module:
         self.expressions[name] = Inline.of(writer.lines, result, nullable=nullable)
         return name
 
+    def said(self) -> list[object]:
+        """Plain data that is the same if and only if the expressions do the same: what digests are made of."""
+        constants = self.constants
+        return [
+            [[name, list(one.lines), one.result] for name, one in self.expressions.items()],
+            [repr(value) for value in constants.values],
+            [[name, [str(one) for one in arguments], str(result)] for name, arguments, result in constants.functions],
+            [str(one) for one in constants.python],
+        ]
+
     def load(
         self, python: Mapping[tuple[str, str], Function] = NO_PYTHON, guard: Guard | None = None
     ) -> dict[str, Scalar]:

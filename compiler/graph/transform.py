@@ -48,8 +48,8 @@ class Keeping:
     `vanished_for_good`: a row that was visible and no longer is never comes back, so its state may go.
     `rejected_for_good`: a row that a `where` rejects once is rejected for ever, so its key may be quenched upstream.
     `final`, `final_words`: when a visible row can no longer change; it may then be sent once and be compacted.
-    `wanted`: for each input, the only rows that are asked for, as a predicate over its columns; None is all of them. A
-    sender may use it as a standing quench once all of its receivers agree.
+    `wanted`: for each input, the only rows that are asked for, as a predicate over its columns; None is all of them.
+    Events are quenched by it on edges between brokers.
     """
 
     vanished_for_good: bool

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import count
 
 from compiler.kernels.model import Edge, FedPart, Feed, ItemKind, Part, Update
 from compiler.kernels.scalars import Block, Constants, NotFusable
 from compiler.plan.layout import Layout
-from mpl.typed import AggregateItem, ExtendNode, ProjectNode, WhereNode
+from compiler.plan.wanted import wanted_by_chains
+from mpl.typed import AggregateItem, ExtendNode, ProjectNode, Schema, WhereNode
 from runtime.kernels.spec import StateColumn
 from runtime.plan import ValueType
 
 
 def write_edges(
-    parts: Sequence[Part], state: Sequence[StateColumn], bases: Mapping[str, Layout], constants: Constants
+    parts: Sequence[Part],
+    state: Sequence[StateColumn],
+    bases: Mapping[str, Layout],
+    schema_of: Callable[[str], Schema],
+    constants: Constants,
 ) -> tuple[Edge, ...]:
     """One in-edge for each stream, in the order in which parts name them: an event changes all its parts at once."""
     streams = dict.fromkeys(feed.stream for part in parts for feed in part.feeds)
     return tuple(
-        _EdgeWriter(number, stream, parts, state, bases[stream], constants).write()
+        _EdgeWriter(number, stream, parts, state, bases[stream], schema_of(stream), constants).write()
         for number, stream in enumerate(streams)
     )
 
@@ -53,8 +58,10 @@ class _EdgeWriter:
         parts: Sequence[Part],
         state: Sequence[StateColumn],
         layout: Layout,
+        schema: Schema,
         constants: Constants,
     ) -> None:
+        self.schema = schema
         self.number = number
         self.stream = stream
         self.fed = [(part, feed) for part in parts for feed in part.feeds if feed.stream == stream]
@@ -76,7 +83,8 @@ class _EdgeWriter:
         if len(set(keys)) > 1:
             raise NotFusable(f"events of `{self.stream}` reach several keys at once")
         columns_used = tuple(sorted(self.used))
-        return Edge(self.number, self.stream, columns_used, tuple(self.block.lines), keys[0], tuple(parts))
+        wanted = wanted_by_chains([feed.chain for _, feed in self.fed], self.schema)
+        return Edge(self.number, self.stream, columns_used, tuple(self.block.lines), keys[0], tuple(parts), wanted)
 
     def _pass(self, feed: Feed) -> tuple[str, Mapping[int, str | None]]:
         """Writes the operators on events; the local that says whether the event survives, and its columns."""

@@ -9,7 +9,8 @@ from compiler.graph import TransformGraph
 from compiler.kernels.module import make_spec
 from compiler.kernels.scalars import NotFusable
 from compiler.kernels.star import recognise
-from runtime.plan import Component, InEdge
+from compiler.plan.wanted import plan_edge
+from runtime.plan import Component
 
 if TYPE_CHECKING:
     from compiler.plan.build import ProgramPlan
@@ -29,13 +30,15 @@ def fused_or_reason(graph: TransformGraph, plan: ProgramPlan, view: str) -> Comp
     component = plan.components[plan.views[view].component]
     if component.relation.is_event:
         return "it is a relation of events"
-    bases = {name: base.side.layout for name, base in (*plan.streams.items(), *plan.tables.items())}
+    sides = {name: base.side for name, base in (*plan.streams.items(), *plan.tables.items())}
+    bases = {name: side.layout for name, side in sides.items()}
     try:
         recognised = recognise(graph, plan.parts, bases, component.name)
         spec = make_spec(recognised, bases)
     except NotFusable as reason:
         return str(reason)
     edges = tuple(
-        InEdge(f"{edge.stream}->{component.name}#{edge.number}", edge.stream) for edge in recognised.star.edges
+        plan_edge(edge.stream, sides[edge.stream], component.name, edge.number, edge.wanted)
+        for edge in recognised.star.edges
     )
     return replace(component, operator=spec, in_edges=edges)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler.plan.layout import Form
-from mpl.typed import AggregateItem, RelationTree
+from mpl.typed import AggregateItem, Expr, RelationTree
 from runtime.kernels.spec import ROW_COLUMNS, StateColumn
 
 ItemKind = Literal["sum", "rising_sum", "signed_sum", "count", "average", "rising_average", "min", "max"]
@@ -52,10 +52,13 @@ class Feed:
 class Part:
     """State that events change directly: the aggregates of a group, or the row of a unique key.
 
-    `columns`: for each column in use, the numbers of its state columns.
+    `id`: the transform; `source`: the events that it groups, or is. `columns`: for each column in use, the numbers of
+    its state columns.
     """
 
     number: int
+    id: str
+    source: str
     feeds: tuple[Feed, ...]
     items: tuple[AggregateItem, ...] | None  # None: a row
     columns: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -93,7 +96,10 @@ class FedPart:
 
 @dataclass(frozen=True)
 class Edge:
-    """The loop of one in-edge. `lines` come before the key is looked up: columns, filters, computed columns."""
+    """The loop of one in-edge. `lines` come before the key is looked up: columns, filters, computed columns.
+
+    `wanted`: what some part needs of the stream's events; None: all of them.
+    """
 
     number: int
     stream: str
@@ -101,6 +107,7 @@ class Edge:
     lines: tuple[str, ...]
     key: tuple[str, ...]
     parts: tuple[FedPart, ...]
+    wanted: Expr | None
 
     @property
     def changed_states(self) -> tuple[int, ...]:
@@ -144,10 +151,19 @@ class Star:
     def loaded_flags(self, edge: Edge) -> list[int]:
         """Parts whose flag the loop of an edge reads. Machine code with bounds checks loads whatever it is told to."""
         extremes = {part.number for part in edge.parts for one in part.updates if one.kind in ("min", "max")}
-        return sorted(extremes | self._read("h"))
+        return sorted(extremes.union(self.read_flags))
 
     def loaded_states(self, edge: Edge) -> list[int]:
-        return sorted({*edge.changed_states} | self._read("s"))
+        return sorted({*edge.changed_states}.union(self.read_states))
+
+    @property
+    def read_flags(self) -> list[int]:
+        """Parts whose flag the row depends on."""
+        return self._read("h")
+
+    @property
+    def read_states(self) -> list[int]:
+        return self._read("s")
 
     def undone(self, edge: Edge) -> tuple[str, ...]:
         """The arrays by slot that the loop of an edge can change."""
@@ -158,6 +174,6 @@ class Star:
             *ROW_COLUMNS,
         )
 
-    def _read(self, letter: str) -> set[int]:
+    def _read(self, letter: str) -> list[int]:
         texts = (*self.lines, self.present, self.shown, *self.recorded, *(column.local for column in self.computed))
-        return {int(name[1:]) for text in texts for name in re.findall(rf"\b{letter}\d+\b", text)}
+        return sorted({int(name[1:]) for text in texts for name in re.findall(rf"\b{letter}\d+\b", text)})

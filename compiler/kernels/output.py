@@ -170,7 +170,7 @@ class Output:
         self, id: str, source: str, key: tuple[int, ...], source_key: tuple[int, ...], node: AggregateNode | None
     ) -> Inner:
         feeds = tuple(Feed(stream, chain, source_key) for stream, chain in self._ways(source))
-        part = Part(len(self.parts), feeds, None if node is None else node.items)
+        part = Part(len(self.parts), id, source, feeds, None if node is None else node.items)
         self.parts.append(part)
         schema = self.graph.schema_of(id)
         for position in key:

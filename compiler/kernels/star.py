@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compiler.graph import TransformGraph
 from compiler.kernels.edges import write_edges
-from compiler.kernels.model import Computed, Star
+from compiler.kernels.model import Computed, Part, Star
 from compiler.kernels.output import Output
 from compiler.kernels.scalars import Constants, NotFusable
 from compiler.plan.layout import Layout
@@ -21,6 +21,7 @@ class Recognised:
     """A star, and what the runtime needs to know of it beside the generated text."""
 
     star: Star
+    parts: tuple[Part, ...]
     constants: Constants
     outputs: tuple[OutputColumn, ...]
     computed: tuple[ValueType, ...]
@@ -49,7 +50,7 @@ def recognise(
     rows = {n for part in output.parts if part.is_row for columns in part.columns.values() for n in columns}
     settled = {n for part in output.parts if part.number in inner.required for c in part.columns.values() for n in c}
     outputs, computed, recorded = _outputs(relation, locals_, rows & settled)
-    edges = write_edges(output.parts, output.state, bases, constants)
+    edges = write_edges(output.parts, output.state, bases, graph.schema_of, constants)
     star = Star(
         edges,
         tuple(part.flag for part in output.parts),
@@ -66,6 +67,7 @@ def recognise(
     )
     return Recognised(
         star,
+        tuple(output.parts),
         constants,
         outputs,
         tuple(computed.values()),

@@ -7,16 +7,17 @@ Preserves: everything.
     where state = 'CA'  over events               wants only state = 'CA' of its input: a standing quench
     aggregate ... group by auction, wstart        final once event time has passed the window: compact, drop
 
-Rows that are rejected for good are quenched by key at run time (`SelectState`), and kernels skip them. A standing
-quench is told here and shown, no more: a selection over events runs where its stream is, so what nobody wants does not
-travel anyway. Conditions that may fail are no such wish: a sender must not stop for a receiver's mistake.
+Rows that are rejected for good are quenched by key at run time (`SelectState`), and kernels skip them. What is not
+wanted of events does not leave the sender's broker (`compiler/plan/wanted.py`, rule E4 of the protocol); an edge within
+a broker carries everything, for the receiver selects anyway. Conditions that may fail are no such wish, nor is anything
+after them: a sender must not stop for a receiver's mistake, and the receiver has to see it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.expressions import columns_in, may_fail
+from compiler.expressions import certain_part, columns_in
 from compiler.graph import Draft, Keeping, Transform, TransformGraph
 from mpl.knowledge import Path
 from mpl.knowledge.expressions import infer
@@ -40,8 +41,9 @@ def _keeping(transform: Transform, graph: TransformGraph) -> Keeping:
         settles = infer(predicate, columns).when_true in (Path.FIXED, Path.FALLING)
         # Events have no key to quench: what is rejected there is silence, and `wanted` says it beforehand.
         rejected_for_good = settles and transform.id not in graph.event_ids
-        if all(columns[position].is_stable for position in columns_in(predicate)) and not may_fail(predicate):
-            wanted = (predicate,)
+        certain = certain_part(predicate)
+        if all(columns[position].is_stable for position in columns_in(certain)):
+            wanted = (certain,)
     return Keeping(
         vanished_for_good=known.path in (Path.FALLING, Path.PULSE),
         rejected_for_good=rejected_for_good,

@@ -6,14 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from compiler.codegen.module import NO_PYTHON, Function
-from compiler.graph import TransformGraph
+from compiler.graph import Transform, TransformGraph
 from compiler.kernels.fuse import with_kernels
 from compiler.plan.functions import Side
 from compiler.plan.layout import Layout, lay_out, physical_order, plain_shape
 from compiler.plan.operators import OperatorPlanner
 from compiler.plan.pairs import plain_columns
 from compiler.plan.planner import Input, PlannedPart
+from compiler.plan.wanted import edge_name, plan_edge
 from mpl.typed import Schema
+from runtime.operators.select import SelectSpec
 from runtime.plan import Component, InEdge, Plan, ShownColumn, StreamSpec, Tuning
 
 TICK_MODULUS = 1024
@@ -92,7 +94,7 @@ class _Builder:
             )
             planned = planner.plan()
             for part in planned.parts:
-                self._add(part)
+                self._add(part, self._edges(part, transform))
             self.inputs[transform.id] = Input(planned.component, planned.side)
         views = {name: self._view(name) for name in self.graph.outputs}
         return ProgramPlan(self.components, self.parts, views, streams, tables)
@@ -112,8 +114,15 @@ class _Builder:
         self.inputs[name] = Input(name, side)
         return ViewPlan(name, name, side, schema)
 
-    def _add(self, part: PlannedPart) -> None:
-        edges = tuple(InEdge(f"{sender}->{part.name}#{number}", sender) for number, sender in enumerate(part.inputs))
+    def _edges(self, part: PlannedPart, transform: Transform) -> tuple[InEdge, ...]:
+        """A selection of events wants what it selects; whatever else reads events wants them all."""
+        keeping = transform.keeping
+        if keeping is not None and isinstance(part.operator, SelectSpec) and part.layout.relation.is_event:
+            (source,), (wanted,) = transform.inputs, keeping.wanted
+            return (plan_edge(part.inputs[0], self.inputs[source].side, part.name, 0, wanted),)
+        return tuple(InEdge(edge_name(sender, part.name, n), sender) for n, sender in enumerate(part.inputs))
+
+    def _add(self, part: PlannedPart, edges: tuple[InEdge, ...]) -> None:
         self.parts[part.name] = part
         self.components[part.name] = Component(part.name, part.layout.relation, part.operator, edges, None, self.tuning)
 

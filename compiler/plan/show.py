@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from compiler.plan.build import ProgramPlan
+from compiler.plan.wanted import Wish
 from runtime.kernels.spec import KernelSpec
 from runtime.plan import Column, Component, OperatorSpec
 
@@ -30,6 +31,8 @@ def component_data(component: Component) -> dict[str, Any]:
         "name": component.name,
         "operator": _data(component.operator),
         "inputs": [edge.sender for edge in component.in_edges],
+        # The name of an edge has the digest of what it wants.
+        "quenched": [edge.name for edge in component.in_edges if edge.wants is not None],
         "relation": _data(component.relation),
     }
 
@@ -69,6 +72,11 @@ def _paragraph(component: Component) -> str:
     lines = [component.name, f"  {_operator(component.operator)}"]
     if component.in_edges:
         lines.append(f"  from     {', '.join(edge.sender for edge in component.in_edges)}")
+    lines += [
+        f"  wants    only {edge.wants.text} of {edge.sender}: no more leaves the sender's broker"
+        for edge in component.in_edges
+        if isinstance(edge.wants, Wish)
+    ]
     key = relation.columns[: relation.key_width]
     lines.append(f"  key      {', '.join(_column(column) for column in key) or 'none: one row'}")
     others = relation.columns[relation.key_width :]

@@ -383,6 +383,7 @@ class Broker:
                     "messages_in": count.messages_in,
                     "bytes_in": count.bytes_in,
                     "dropped": count.dropped,
+                    "quenched": self.host.events_quenched(edge),
                 }
                 for edge, count in self.traffic.edges.items()
             },

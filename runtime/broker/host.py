@@ -52,6 +52,7 @@ from runtime.protocol.events import (
     WatchBegun,
 )
 from runtime.protocol.messages import Ack, Curiosity, Durable, EventCuriosity, Message, Upstream
+from runtime.protocol.standing_quench import standing_quenches
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
 
@@ -132,6 +133,7 @@ class Host(Successions):
             for edge in (*plan.by_name[name].in_edges, *plan.out_edges[name]):
                 receiver = next(c.name for c in plan.components if edge in c.in_edges)
                 self._ends[edge.name] = (edge.sender, receiver)
+            self._quenches.update(standing_quenches(plan.out_edges[name], plan.by_name[name].relation))
             if made.log is not None:
                 self._publishing.add(name, (gates or {}).get(name))
             self.hosted[name] = made
@@ -372,6 +374,11 @@ class Host(Successions):
             self._feed(hosted, CheckpointFailed(number, failure))
 
     # Reading
+
+    def events_quenched(self, edge: str) -> int:
+        """Events that did not leave on this edge, because its receiver would drop them."""
+        quench = self._quenches.get(edge)
+        return 0 if quench is None else quench.events_quenched
 
     def coverages(self, names: Iterable[str]) -> dict[str, LineageCoverage]:
         """Of those components that run here."""

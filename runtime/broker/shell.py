@@ -41,6 +41,7 @@ from runtime.protocol.events import (
     TrimLog,
 )
 from runtime.protocol.messages import Message, Upstream
+from runtime.protocol.standing_quench import StandingQuench
 
 log = logging.getLogger("smile.host")
 
@@ -84,6 +85,7 @@ class Shell(ABC):
         self._queue: deque[tuple[str, str, Message]] = deque()
         self._questions: dict[tuple[str, bytes | None, int], tuple[str, Message]] = {}
         self._ends: dict[str, tuple[str, str]] = {}  # edge of a plan -> (sender, receiver)
+        self._quenches: dict[str, StandingQuench] = {}  # by edge, of the senders that run here
 
     @abstractmethod
     def _cannot_go_on(self, hosted: Hosted, reason: str, *, for_good: bool = False) -> None:
@@ -242,6 +244,9 @@ class Shell(ABC):
             if other in self.hosted:
                 self._queue.append((other, edge, message))
                 return
+        quench = self._quenches.get(edge)
+        if quench is not None:
+            message = quench.applied(message)
         self._link.send(name, edge, message, to)
 
     def _carry_out(self, hosted: Hosted, instruction: Instruction, edge: str, source: bytes | None) -> None:

@@ -220,7 +220,8 @@ def build_plan(graph: Graph, settings: Settings) -> Plan:
         edges = []
         for index, source in enumerate(node.inputs):
             name = edge_name(source, node.name, index)
-            edges.append(InEdge(name, source, Mode.PUSH if name in settings.push_edges else Mode.PULL))
+            mode = Mode.PUSH if name in settings.push_edges else Mode.PULL
+            edges.append(InEdge(name, source, mode, wanted_of(node, kinds)))
         components.append(
             Component(
                 node.name,
@@ -232,6 +233,13 @@ def build_plan(graph: Graph, settings: Settings) -> Plan:
             )
         )
     return Plan(tuple(components))
+
+
+def wanted_of(node: Node, kinds: dict[str, Kinds]) -> Callable[..., bool] | None:
+    """E4: a selection of events wants what it selects."""
+    if isinstance(node.operator, Select) and kinds[node.name].is_event:
+        return compile_predicate(node.operator.predicate, Layout(kinds[node.inputs[0]]))
+    return None
 
 
 def operator_spec(node: Node, graph: Graph, kinds: dict[str, Kinds]) -> OperatorSpec:

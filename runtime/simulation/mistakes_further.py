@@ -6,6 +6,7 @@ lies above the horizon, the operator that hides rows has already raised the max_
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from runtime.kernels.copy import ColumnarCopy
@@ -23,14 +24,16 @@ from runtime.protocol.event_component import EventComponent
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import AcknowledgePublish
 from runtime.protocol.leaf import Leaf
-from runtime.protocol.messages import Quench
+from runtime.protocol.messages import Events, Quench
 from runtime.protocol.out_edge import StateOutEdge
 from runtime.protocol.receiver import Receiver
+from runtime.protocol.standing_quench import StandingQuench
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.state_in_edge import StateInEdge
 from runtime.protocol.state_receiver import StateReceiver
 from runtime.protocol.stream import StreamComponent
 from runtime.rows import Rows
+from runtime.simulation import build
 from runtime.simulation.planting import Mistake, always, misprinted
 from runtime.simulation.stores import CheckpointStore, LogStore
 
@@ -250,6 +253,33 @@ def _changed_and_visible(self: Any, touched: list[int]) -> Any:
     return told.take([i for i, seen in enumerate(told.visible) if seen])
 
 
+_WANTED_OF = build.wanted_of
+
+
+def _the_opposite(node: Any, kinds: Any) -> Any:
+    wanted = _WANTED_OF(node, kinds)
+    return None if wanted is None else lambda *row: not wanted(*row)
+
+
+_QUENCHED = StandingQuench.applied
+
+
+def _more_than_asked(self: Any, message: Any) -> Any:
+    """Stronger than what the receiver selects: the last event too."""
+    left: Any = _QUENCHED(self, message)
+    return replace(left, rows=left.rows.slice(0, len(left.rows) - 1)) if isinstance(left, Events) else left
+
+
+def _quench_ticks(self: Any, message: Any) -> Any:
+    """What is left out is not known either: the receiver will ask for ever."""
+    left: Any = _QUENCHED(self, message)
+    if left is not message:
+        gone = set(message.rows.max_ticks) - set(left.rows.max_ticks)
+        unknown = LineageCoverage(Coverage.of(*((tick, tick) for tick in gone)) for _ in message.cover)
+        left = Events(message.cover.difference(unknown), left.rows)
+    return left
+
+
 FURTHER: tuple[Mistake, ...] = (
     Mistake("30 one tick more", "coverage grows by one tick too many", ((EventInEdge, "learn", _learn_one_more),)),
     Mistake(
@@ -403,5 +433,16 @@ FURTHER: tuple[Mistake, ...] = (
         "70 gone, not told",
         "those who watch a subscriber are not told of rows that vanish",
         ((Copy, "changed", _changed_and_visible), (ColumnarCopy, "changed", _changed_and_visible)),
+    ),
+    Mistake("71 the wanted quenched", "a standing quench the other way round", ((build, "wanted_of", _the_opposite),)),
+    Mistake(
+        "72 quenched too much",
+        "a standing quench leaves out what the receiver would select",
+        ((StandingQuench, "applied", _more_than_asked),),
+    ),
+    Mistake(
+        "73 quenched ticks unknown",
+        "a standing quench takes ticks out of the cover",
+        ((StandingQuench, "applied", _quench_ticks),),
     ),
 )

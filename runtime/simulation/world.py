@@ -46,6 +46,8 @@ from runtime.protocol.events import (
     TrimLog,
     WatchBegun,
 )
+from runtime.protocol.messages import Events
+from runtime.protocol.standing_quench import StandingQuench, standing_quenches
 from runtime.simulation.build import build_plan, bulk_checkpoint
 from runtime.simulation.clock import VirtualClock
 from runtime.simulation.decisions import Schedule
@@ -112,6 +114,7 @@ class World:
         self.checkpoints: dict[str, CheckpointStore] = {}
         self.epochs: Counter[str] = Counter()
         self.ends: dict[str, tuple[str, str]] = {}  # edge -> (sender, receiver)
+        self.quenches: dict[str, StandingQuench] = {}  # by edge
         self.soft = schedule.settings.soft_components
         self.newcomers: set[str] = set()  # added after the start: logs may have been trimmed without them
         self.clients: dict[str, Callable[[object], None]] = {}
@@ -136,6 +139,7 @@ class World:
         for component in self.plan.components:
             for edge in component.in_edges:
                 self.ends[edge.name] = (edge.sender, component.name)
+            self.quenches.update(standing_quenches(self.plan.out_edges[component.name], component.relation))
             self.checkpoints.setdefault(component.name, CheckpointStore())
             self.instances.setdefault(component.name, [])
         for stream in self.graph.streams:
@@ -296,7 +300,16 @@ class World:
             incarnation = receiver.incarnation
             self.clock.after(LOCAL_US, lambda: self._arrive_locally(receiver, incarnation, envelope))
         else:
-            self.network.send(sender.name, receiver.name, envelope)
+            self.network.send(sender.name, receiver.name, self._quenched(envelope))
+
+    def _quenched(self, envelope: Envelope) -> Envelope:
+        """E4: between nodes, what the receiver would drop anyway stays behind."""
+        target, edge, message = envelope
+        if edge not in self.quenches or not isinstance(message, Events):
+            return envelope
+        left = self.quenches[edge].applied(message)
+        self.counts["quenched"] += left is not message
+        return target, edge, left
 
     def _arrive_locally(self, node: Node, incarnation: int, envelope: Envelope) -> None:
         if node.incarnation == incarnation:

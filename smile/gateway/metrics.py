@@ -88,13 +88,17 @@ class _Status(Collector):
         messages = CounterMetricFamily("smile_edge_messages", "Messages to other processes.", labels=edge_labels)
         size = CounterMetricFamily("smile_edge_bytes", "Their bytes.", labels=edge_labels)
         drops = CounterMetricFamily("smile_edge_drops", "Messages dropped at a bound.", labels=["broker", "edge"])
+        quenched = CounterMetricFamily(
+            "smile_edge_quenched", "Events that did not travel: not wanted.", labels=["broker", "edge"]
+        )
         for broker, body in self._status.items():
             for edge, count in body.get("edges", {}).items():
                 for direction in ("in", "out"):
                     messages.add_metric([broker, edge, direction], count[f"messages_{direction}"])
                     size.add_metric([broker, edge, direction], count[f"bytes_{direction}"])
                 drops.add_metric([broker, edge], count["dropped"])
-        yield from (messages, size, drops)
+                quenched.add_metric([broker, edge], count["quenched"])
+        yield from (messages, size, drops, quenched)
 
 
 def _at(body: Mapping[str, Any], part: tuple[str, ...]) -> Mapping[str, Any]:

@@ -71,4 +71,7 @@ KNOWN_SEEDS: dict[str, tuple[str, int]] = {
     "68 lost coverage on hold": ("small", 2),
     "69 changes without tombstones": ("small", 2),
     "70 gone, not told": ("small", 2),
+    "71 the wanted quenched": ("random", 4),
+    "72 quenched too much": ("random", 4),
+    "73 quenched ticks unknown": ("random", 4),
 }
