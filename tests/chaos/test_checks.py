@@ -114,6 +114,7 @@ def test_true_rows_pass() -> None:
         ([(2.5, avail(1, 20)), (2.6, replace(avail(1, 20), visible=False))], "at most 9 of 10 were sold"),
         ([(2.5, avail(1, 20)), (4.0, replace(avail(2, 20), visible=False))], "never had"),
         ([(2.5, avail(1, 20)), (4.0, avail(-1, 30))], "never had"),
+        ([(1.2, avail(8, 10)), (4.0, replace(avail(1, 30), visible=False))], "never had"),  # nothing is held back
         ([(4.0, avail(0, 30)), (4.1, avail(0, 31))], "told again to be gone"),
         ([(2.5, avail(1, 20)), (2.6, avail(1, 20))], "nothing new"),
         ([(2.5, avail(1, 11, low=0, high=4))], "not in"),
@@ -128,6 +129,9 @@ def test_false_rows_are_found(told: list[tuple[float, Shown]], said: str) -> Non
 def test_a_cut_is_the_whole_view_of_one_tick() -> None:
     assert judged_rows((1.2, avail(8, 10)), (2.5, avail(1, 25)), (4.0, avail(0, 30)), is_cut=True) == []
     assert "not the view" in judged_rows((2.2, avail(5, 20)), is_cut=True)[-1]
+    held_back = (1.2, avail(8, 10)), (4.0, replace(avail(1, 30), visible=False))
+    assert judged_rows(*held_back, is_cut=True) == []
+    assert "never had" in judged_rows(held_back[0], (4.0, replace(avail(2, 30), visible=False)), is_cut=True)[0]
     assert "not the view" in judged_rows((2.2, avail(8, 9)), is_cut=True)[-1]
 
 
