@@ -95,8 +95,9 @@ def test_a_joiner_misses_nothing_while_others_publish(zygote: Zygote, tmp_path: 
         late.close()
 
 
-def test_streams_and_filtered_streams_can_be_subscribed_to(zygote: Zygote, tmp_path: Path) -> None:
-    with running(zygote, tmp_path, PROGRAM, THREE) as brokers, smile.connect(brokers.address) as system:
+def test_streams_and_filtered_streams_on_another_broker_can_be_subscribed_to(zygote: Zygote, tmp_path: Path) -> None:
+    split = {**THREE, "Large": "b"}
+    with running(zygote, tmp_path, PROGRAM, split) as brokers, smile.connect(brokers.address) as system:
         system.publish_many("Buys", {"item": [1, 2, 3], "qty": [1, 600, 700]})
         seen: list[object] = []
         system.subscribe("Large", lambda change: seen.append(change.row["qty"]))
@@ -105,6 +106,9 @@ def test_streams_and_filtered_streams_can_be_subscribed_to(zygote: Zygote, tmp_p
         wait_for(lambda: len(seen) == 3, "what came later")
         assert sorted(seen) == [600, 700, 800]  # type: ignore[type-var]
         assert [row["qty"] for row in system.rows("Buys")] == [1, 600, 700, 800]
+        edges = brokers.status(system, "a")["edges"]
+        quenched = {edge.partition("?")[0] for edge, count in edges.items() if count["quenched"]}
+        assert quenched == {"Buys->Large#0"}, "what is not large stays on its broker"
 
 
 def test_a_checkpoint_is_where_a_restart_begins_and_the_log_is_not_read_again(zygote: Zygote, tmp_path: Path) -> None:
