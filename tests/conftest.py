@@ -7,6 +7,8 @@
 Fixtures of one area belong in that area's folder, not here.
 """
 
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,8 +73,18 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("smile")
 
 
-GROUPS = ("tests/bulk/", "tests/gateway/test_http", "tests/remote/")
-"""Tests that share a Spark session or running brokers, which are slow to start: each group stays in one process."""
+GROUPS = (
+    "tests/bulk/",
+    "tests/cli/test_commands",
+    "tests/gateway/test_http",
+    "tests/remote/",
+    "tests/security/test_secured_brokers",
+    "tests/test_packaging",
+)
+"""Tests that share what is slow to start or to make (a Spark session, brokers, an installed copy): each group stays in
+one process."""
+
+THREAD_END_S = 30.0
 
 
 class Grouped(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
@@ -87,10 +99,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
     return Grouped(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # long ones first, so that no process has one left when the others are done
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         if isinstance(item, pytest.Function) and "cases" in item.fixturenames:
             item.add_marker("random")
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_threads() -> Iterator[None]:
+    """A thread that outlives its test disturbs those that follow. Daemons belong to what tests share."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        if not thread.daemon:
+            thread.join(THREAD_END_S)
+            assert not thread.is_alive(), f"{thread.name} still runs after the test that started it"
 
 
 @pytest.fixture
