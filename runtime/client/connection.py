@@ -310,6 +310,11 @@ class Connection:
             self._work.append(work)
         self._wake()
 
+    def later(self, work: Callable[[], object]) -> None:
+        """From the I/O thread: do this before it reads anything more, but not in the middle of what it does now."""
+        assert threading.current_thread() is self._thread
+        self._work.append(work)
+
     def call(self, work: Callable[[], T], timeout: float | None = None) -> T:
         """Do this in the I/O thread and wait for what it gives."""
         if threading.current_thread() is self._thread:

@@ -97,7 +97,7 @@ class OpenView:
         def now(_: Leaf) -> None:
             if wants_snapshot:
                 subscription.put(self.hub.snapshot())
-            self.hub.subscriptions.append(subscription)
+            self._begin(subscription)
 
         self.source.run(now)
 
@@ -107,10 +107,16 @@ class OpenView:
         def now(_: Leaf) -> None:
             if unread is not None:
                 subscription.put(unread)
-            self.hub.subscriptions.append(subscription)
+            self._begin(subscription)
             self.source.begin()
 
         self.source.run(now)
+
+    def _begin(self, subscription: RemoteSubscription) -> None:
+        """What is there is known to it. A view that tells events is its own: nobody will ask for them again."""
+        self.hub.subscriptions.append(subscription)
+        if tells_events(self.plan, self.mode):
+            self.source.forget_told()
 
     def leave(self, subscription: Subscription) -> None:
         """Where the telling is done: a list that somebody goes through must not change meanwhile."""
@@ -124,11 +130,6 @@ class OpenView:
 
         token = self.source.run(now)
         return write_token(token, self.plan, self.mode, self._digest)
-
-    def forget_told(self) -> None:
-        """Of a view that one subscription has for itself."""
-        if tells_events(self.plan, self.mode):
-            self.source.run(self.source.forget_told)
 
     def close(self) -> None:
         self.hub.close()

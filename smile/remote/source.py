@@ -26,7 +26,8 @@ from smile.remote.translation import public_errors
 T = TypeVar("T")
 
 EVENTS_KEPT_MAX = 65_536
-"""Events that a subscriber's leaf has told and may still hold; looked at once a second."""
+"""Events that a subscriber's leaf has told and may still hold; beyond that it goes on without them, as soon as what has
+arrived by then is applied."""
 
 REFUSED_RIGHTS = {"subscribe", "not-listed"}
 """Codes by which a broker's policy refuses to feed a leaf."""
@@ -56,6 +57,8 @@ class LeafSource:
         self._handle: LeafHandle | None = None
         self._epoch = 0  # of the leaf when it began
         self._broken: str | None = None
+        self._forgets = False
+        self._is_forgetting = False
         self.streams: tuple[str, ...] = ()
         """The stream of each lineage of the leaf."""
 
@@ -121,12 +124,25 @@ class LeafSource:
         state = self._fresh.checkpoint().state
         return Checkpoint(leaf.name, leaf.edge_checkpoints(), leaf.drop_floor, leaf.in_floor, state)
 
-    def forget_told(self, leaf: Leaf) -> None:
+    def forget_told(self) -> None:
+        """In the thread of the connection, for events: whoever listens has heard of all that is there, and nobody else
+        will ask for it."""
+        self._forgets = True
+        self._forget_if_many()
+
+    def _forget_if_many(self) -> None:
+        """Not now: the leaf may be in the middle of telling."""
+        if self._forgets and not self._is_forgetting and len(self._leaf().operator.rows) > EVENTS_KEPT_MAX:
+            self._is_forgetting = True
+            self._connection.later(self._forget)
+
+    def _forget(self) -> None:
         """Let a leaf without rows take over from one of events that has told all it has."""
-        if len(leaf.operator.rows) <= EVENTS_KEPT_MAX or self._handle is None or self._broken is not None:
+        self._is_forgetting = False
+        if self._handle is None or self._broken is not None:
             return
         handle, self._epoch = self._handle, 0
-        self._handle = self._start(self.without_rows(leaf))
+        self._handle = self._start(self.without_rows(handle.leaf))
         handle.close()
 
     def close(self) -> None:
@@ -162,6 +178,7 @@ class LeafSource:
             return
         if self._early is None:
             told(what)
+            self._forget_if_many()
         else:
             self._early.append(lambda: told(what))
 

@@ -357,9 +357,6 @@ class RemoteSystem(Reading):
     def _look_for_failures(self) -> None:
         """Called once a second: a view that has stopped says nothing, so somebody has to ask. Streams promise silence
         more often than that, so whatever is well has a higher horizon each time, and need not be asked about."""
-        for opened in self._open_views():
-            if opened in self._private:
-                opened.forget_told()
         views = [opened for opened in self._open_views() if opened.hub.subscriptions and opened.stands_still()]
         if not views:
             return

@@ -115,7 +115,6 @@ def test_events_that_were_told_do_not_pile_up(connected: Any, other: Any, monkey
         for number in range(4):
             connected.publish_many("Sales", {"item": [number] * 30, "qty": list(range(30, 60))})
             told += settled(connected, changes)
-            connected.system._look_for_failures()
             sizes += [view.source.run(lambda leaf: len(leaf.operator.rows)) for view in connected.system._private]
         assert told == [("changed", number, qty) for number in range(4) for qty in range(30, 60)]
         assert len(big.ready()) == 4 * 9
@@ -127,6 +126,27 @@ def test_events_that_were_told_do_not_pile_up(connected: Any, other: Any, monkey
         assert settled(other, again) == [("changed", 9, 9)]
         assert len(late.ready()) == 121
     assert len(connected.rows("Sales")) == 121
+
+
+def test_100_000_events_leave_next_to_nothing_behind(connected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "EVENTS_KEPT_MAX", 1_000)
+    held: list[int] = []
+    told = source.LeafSource._told
+
+    def noting(self: source.LeafSource, *arguments: Any) -> None:
+        told(self, *arguments)
+        held.append(len(self._leaf().operator.rows))
+
+    monkeypatch.setattr(source.LeafSource, "_told", noting)
+    with connected.subscribe("Sales") as changes:
+        seen = 0
+        for first in range(0, 100_000, 5_000):
+            connected.publish_many("Sales", {"item": [first % 7] * 5_000, "qty": [1] * 5_000})
+            connected.settle()
+            seen += sum(1 for _ in changes.ready())
+        assert seen == 100_000
+        assert len(changes.token()) < 2_000
+    assert max(held) <= 1_000 + 5_000, "what was there, and what came with one publish"
 
 
 def test_final_rows_are_told_once(connected: Any, other: Any) -> None:
