@@ -24,6 +24,9 @@ JOURNAL_SLACK = 1_024
 COMPACTION_PIECE = 512
 """Journal entries examined per touch call while compacting, so that no single step pays for the whole."""
 
+RESTORED_PIECE = 65_536
+"""Rows of a checkpoint that are entered at once: other threads have to get their turn."""
+
 
 class Rows:
     """Rows by slot. Columns are parallel lists of equal length; a forgotten slot is in `free` and not in `index`."""
@@ -207,7 +210,9 @@ class Rows:
             raise ValueError(f"rows of a checkpoint do not have {width} columns of one length")
         made = Rows(key_width, width)
         batch = Batch(tuple(columns), max_tick, visible)
-        made.store(made.slots_for(batch), batch)
+        for first in range(0, len(batch), RESTORED_PIECE):
+            piece = batch.slice(first, first + RESTORED_PIECE)
+            made.store(made.slots_for(piece), piece)
         if len(made) != len(visible):
             raise ValueError("rows of a checkpoint repeat a key")
         return made

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,46 +51,76 @@ class BulkProgram:
     constants: tuple[Value, ...]
 
     def load(self) -> Bulk:
-        """The function `bulk(sources, F, X, Window, K)`; the caller has Spark, this module has not."""
-        code = compile(_checked(self.text), f"<bulk {comment_text(self.view)}>", "exec")
-        names: dict[str, Any] = {"__builtins__": {}}
-        exec(code, names)  # noqa: S102  the tree was checked against the list of what the template can make
-        return names["bulk"]  # type: ignore[no-any-return]
+        return load_bulk(self.text, self.view)
+
+
+class ProgramWriter:
+    """Steps of one bulk program: each makes a frame from others, and has a name."""
+
+    def __init__(self, graph: TransformGraph) -> None:
+        self.graph = graph
+        self.constants = Constants()
+        self.relations = RelationWriter(self.constants)
+        self._frames: dict[str, str] = {}
+        self._inputs: list[Input] = []
+        self._steps: list[Step] = []
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The streams and tables that are read."""
+        return tuple(name for name in self._frames if name not in self.graph.nodes)
+
+    def relation(self, id: str) -> str:
+        """The frame of a transform, stream or table: columns c0, c1, ... in the order of its schema."""
+        for name in _needed(self.graph, id):
+            if name in self._frames:
+                continue
+            transform = self.graph.nodes.get(name)
+            if transform is None:
+                self._frames[name] = f"s{len(self._inputs)}"
+                self._inputs.append(Input(self._frames[name], self.constants.add(name)))
+            else:
+                calls = self.relations.frame(transform.node, [self._frames[source] for source in transform.inputs])
+                self._frames[name] = self.step(operator_word(transform.node), calls)
+        return self._frames[id]
+
+    def step(self, word: str, calls: Sequence[str]) -> str:
+        """One more frame; its name."""
+        name = f"r{len(self._steps)}"
+        self._steps.append(Step(name, word, tuple(calls)))
+        return name
+
+    def text(self, origin: str, title: str, result: str) -> str:
+        body = repr((self._inputs, self._steps, self.constants.values))
+        return (
+            environment()
+            .get_template("bulk_view.py.j2")
+            .render(
+                origin=comment_text(origin),
+                view=comment_text(title),
+                digest=hashlib.sha256(body.encode()).hexdigest()[:16],
+                inputs=self._inputs,
+                steps=self._steps,
+                result=result,
+            )
+        )
 
 
 def bulk_program(program: TypedProgram, view: str, graph: TransformGraph | None = None) -> BulkProgram:
     """`NotInBulk` if Spark cannot compute it the same way."""
     graph = graph or graph_of(program)
     output = graph.outputs[view]
-    constants = Constants()
-    writer = RelationWriter(constants)
-    frames: dict[str, str] = {}
-    inputs: list[Input] = []
-    steps: list[Step] = []
-    for name in _needed(graph, output.id):
-        transform = graph.nodes.get(name)
-        if transform is None:
-            frames[name] = f"s{len(inputs)}"
-            inputs.append(Input(frames[name], constants.add(name)))
-            continue
-        frames[name] = f"r{len(steps)}"
-        calls = writer.frame(transform.node, [frames[source] for source in transform.inputs])
-        steps.append(Step(frames[name], operator_word(transform.node), tuple(calls)))
-    sources = tuple(name for name in frames if name not in graph.nodes)
-    body = repr((inputs, steps, constants.values))
-    text = (
-        environment()
-        .get_template("bulk_view.py.j2")
-        .render(
-            origin=comment_text(str(output.span)),
-            view=comment_text(view),
-            digest=hashlib.sha256(body.encode()).hexdigest()[:16],
-            inputs=inputs,
-            steps=steps,
-            result=frames[output.id],
-        )
-    )
-    return BulkProgram(view, sources, output.schema, text, tuple(constants.values))
+    writer = ProgramWriter(graph)
+    text = writer.text(str(output.span), view, writer.relation(output.id))
+    return BulkProgram(view, writer.sources, output.schema, text, tuple(writer.constants.values))
+
+
+def load_bulk(text: str, name: str) -> Bulk:
+    """The function `bulk(sources, F, X, Window, K)`; the caller has Spark, this module has not."""
+    code = compile(_checked(text), f"<bulk {comment_text(name)}>", "exec")
+    names: dict[str, Any] = {"__builtins__": {}}
+    exec(code, names)  # noqa: S102  the tree was checked against the list of what the template can make
+    return names["bulk"]  # type: ignore[no-any-return]
 
 
 def _needed(graph: TransformGraph, id: str) -> list[str]:
@@ -115,7 +145,7 @@ _NODES: frozenset[type[ast.AST]] = frozenset(
     )
 )
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}|[FXKW]|Window|WIDE|DAY_US|partitionBy|orderBy|groupBy|unionAll|rowNumber")
-_CAMEL = frozenset(("isNull", "isNotNull", "eqNullSafe", "withColumn"))
+_CAMEL = frozenset(("isNull", "isNotNull", "eqNullSafe", "withColumn", "dropDuplicates"))
 _TEXT = re.compile(r"[a-z%*][A-Za-z0-9_%*]{0,20}|[-: .]|")
 
 

@@ -17,6 +17,7 @@ from mpl.typed import (
     AsofNode,
     Column,
     DistinctNode,
+    Expr,
     ExtendNode,
     JoinNode,
     LatestNode,
@@ -44,6 +45,10 @@ class RelationWriter:
     def __init__(self, constants: Constants) -> None:
         self._out = ExpressionWriter(constants, lambda position: f"c{position}")
         self._constants = constants
+
+    def value(self, expr: Expr) -> str:
+        """An expression over the columns of one frame."""
+        return self._out.value(expr)
 
     def frame(self, node: RelationTree, inputs: Sequence[str]) -> list[str]:
         """Steps of a chain: the frame, then method calls on it, one per line."""
@@ -92,7 +97,7 @@ class RelationWriter:
         keys = ", ".join(f'F.col("c{position}").alias("c{at}")' for at, position in enumerate(node.group))
         start = len(node.group)
         items = [
-            f'{self._item(item, node.schema.columns[start + at], node.input.schema)}.alias("c{start + at}")'
+            f'{self.aggregate(item, node.schema.columns[start + at], node.input.schema)}.alias("c{start + at}")'
             for at, item in enumerate(node.items)
         ]
         return (
@@ -105,10 +110,13 @@ class RelationWriter:
             ]
         )
 
-    def _item(self, item: AggregateItem, column: Column, source: Schema) -> str:
+    def argument(self, item: AggregateItem) -> str:
+        """What an aggregate counts of each row: null if the row does not count."""
         argument = 'F.lit(1).cast("bigint")' if item.argument is None else self._out.value(item.argument)
-        if item.where is not None:
-            argument = f"F.when({self._out.value(item.where)}, {argument})"
+        return argument if item.where is None else f"F.when({self._out.value(item.where)}, {argument})"
+
+    def aggregate(self, item: AggregateItem, column: Column, source: Schema) -> str:
+        argument = self.argument(item)
         match item.function:
             case "count":
                 return f"F.{'count_distinct' if item.distinct else 'count'}({argument})"

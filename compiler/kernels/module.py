@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from compiler.kernels.model import Edge
+from compiler.kernels.model import Edge, Star
 from compiler.kernels.star import Recognised
 from compiler.plan.layout import Layout
 from runtime.kernels.rows import HALF, HASH_HIGH, HASH_LOW
@@ -16,6 +16,7 @@ from runtime.loops.code import environment
 from runtime.loops.safety import check_module
 
 TEMPLATE = "keyed_star.py.j2"
+SETTLING = "keyed_star_settle.py.j2"
 DIGEST_LENGTH = 24
 LOADED_MAX = 512
 """Modules kept for views that differ in constants only: checking and loading takes longer than all the rest."""
@@ -56,6 +57,11 @@ def make_spec(recognised: Recognised, bases: Mapping[str, Layout]) -> KernelSpec
     signatures = repr([spec.signature(loop) for loop in range(len(first_edges))])
     digest = hashlib.sha256(f"{text}\n{signatures}".encode()).hexdigest()[:DIGEST_LENGTH]
     return replace(spec, text=text, digest=digest, functions=load_functions(text, len(first_edges)))
+
+
+def settling_text(star: Star, spec: KernelSpec) -> str:
+    """A module whose `loop_0` computes the row of every key from its state: for states that were made outside."""
+    return environment().get_template(SETTLING).render(star=star, spec=spec, meta=Meta)
 
 
 def _loops(edges: Sequence[Edge], inputs: Sequence[object]) -> tuple[int, ...]:

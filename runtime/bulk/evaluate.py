@@ -19,6 +19,13 @@ def evaluate_bulk(bulk: Callable[..., Any], constants: Sequence[object], sources
     return made  # type: ignore[no-any-return]
 
 
+def evaluate_state(
+    bulk: Callable[..., Any], constants: Sequence[object], sources: Mapping[str, DataFrame]
+) -> list[DataFrame]:
+    """The same for a program that makes the frames of a component's state."""
+    return list(bulk(sources, F, exact, Window, tuple(constants)))
+
+
 def shown(canonical: DataFrame, columns: Mapping[int, LoggedColumn]) -> DataFrame:
     """The columns at these positions, with names and types as users know them."""
     return canonical.select(*(_shown(F.col(f"c{at}"), column).alias(column.name) for at, column in columns.items()))

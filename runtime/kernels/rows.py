@@ -282,9 +282,9 @@ class KernelRows:
     # Checkpoints
 
     def export(self) -> dict[str, object]:
-        """All slots with their state, as plain data."""
+        """All slots with their state, as plain data and arrays."""
         count = self.count
-        columns = {name: self.arrays[name][:count].tolist() for name, _ in self.spec.columns}
+        columns = {name: self.arrays[name][:count].copy() for name, _ in self.spec.columns}
         return {"columns": columns, "texts": list(self.dictionary.texts)}
 
     def restore(self, data: dict[str, object], bulk_horizon: int | None) -> None:
@@ -292,18 +292,21 @@ class KernelRows:
         columns, texts = data.get("columns"), data.get("texts")
         if not isinstance(columns, dict) or not isinstance(texts, list) or set(columns) != set(dict(self.spec.columns)):
             raise ValueError("the state of a kernel has other columns")
-        counts = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
-        if len(counts) != 1 or -1 in counts:
+        for name, kind in self.spec.columns:
+            if not isinstance(columns[name], np.ndarray) or columns[name].dtype != np.dtype(kind):
+                raise ValueError(f"{name} of a kernel's state is no array of {kind}")
+        counts = {len(column) for column in columns.values()}
+        if len(counts) != 1:
             raise ValueError("the columns of a kernel's state differ in length")
         (count,) = counts
+        keys, _ = distinct_keys([columns[f"key_{number}"] for number in range(self.key_width)])
+        if len(keys[0]) != count:
+            raise ValueError("the state of a kernel repeats a key")
         self.dictionary.replace(texts)
         self.reserve(count)
         self.meta[Meta.COUNT] = count
-        for name, kind in self.spec.columns:
-            self.arrays[name][:count] = np.array(columns[name], np.dtype(kind))
-        keys = list(zip(*(columns[f"key_{number}"] for number in range(self.key_width)), strict=True))
-        if len(set(keys)) != count:
-            raise ValueError("the state of a kernel repeats a key")
+        for name, _ in self.spec.columns:
+            self.arrays[name][:count] = columns[name]
         if bulk_horizon is not None:
             self.arrays["reach_tick"][:count] = bulk_horizon
             present = self.arrays["present"][:count] != 0
@@ -311,3 +314,16 @@ class KernelRows:
         self._fill_table()
         self.generation += 1
         self.refresh()
+
+
+def distinct_keys(keys: Sequence[Integers]) -> tuple[list[Integers], Integers]:
+    """Each key once, and for each of the given ones its place among them."""
+    order = np.lexsort(keys)
+    is_first = np.zeros(len(order), np.bool_)
+    is_first[:1] = True
+    for column in keys:
+        ordered = column[order]
+        is_first[1:] |= ordered[1:] != ordered[:-1]
+    places = np.empty(len(order), np.int64)
+    places[order] = np.cumsum(is_first) - 1
+    return [column[order[is_first]] for column in keys], places

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from runtime.batch import Batch
 from runtime.loops.code import Code
@@ -166,7 +168,8 @@ class GroupBy(RowOperator):
         self.members: dict[Key, int] = {}
         self._others: list[tuple[Aggregate, tuple[int, int]]] = []
         self._nothing: tuple[Value, ...] = ()
-        for one, form, span in zip(spec.aggregates, spec.forms(inputs, output), spec.spans(output), strict=True):
+        self._forms = spec.forms(inputs, output)
+        for one, form, span in zip(spec.aggregates, self._forms, spec.spans(output), strict=True):
             identity = () if form is None else form.identity
             if form is None:
                 columns = output.columns[span[0] : span[1]]
@@ -217,6 +220,31 @@ class GroupBy(RowOperator):
             width = self.relation.key_width
             return self._nothing[span[0] - width : span[1] - width]
         return [column[slot] for column in self.rows.columns[span[0] : span[1]]]
+
+    def install(self, count: int, columns: Sequence[Sequence[Any]]) -> None:
+        """Give a fresh group-by of events so many groups that were computed outside (C6).
+
+        The columns are those of their key, then those of each aggregate; one that has state of its own has a single
+        column instead, with a list for each group of what it has to look at.
+        """
+        width = self.relation.key_width
+        groups: list[Key] = list(zip(*columns[:width], strict=True)) if width else [()] * count
+        made: list[Sequence[Value]] = [*columns[:width]]
+        others, given = iter(self._others), iter(columns[width:])
+        for form in self._forms:
+            if form is not None:
+                made += islice(given, len(form.identity))
+                continue
+            aggregate, _ = next(others)
+            identity = aggregate.identity
+            lists = zip(groups, next(given), strict=True)
+            counted = [(group, value, 1, NO_TICK) for group, found in lists for value in found]
+            result = aggregate.evaluate(counted, lambda _, nothing=identity: nothing)  # type: ignore[misc]
+            result = aggregate.commit(counted, result)
+            values = [result[group][0] if group in result else identity for group in groups]
+            made += zip(*values, strict=True) if values else [()] * len(identity)
+        batch = Batch(tuple(made), [NO_TICK] * count, [True] * count)
+        self.rows.store(self.rows.slots_for(batch), batch)
 
     def export_extra(self) -> dict[str, object]:
         """Only what events left behind: the rest is counted again from the copy of the input."""

@@ -111,6 +111,14 @@ def planned(text: str) -> tuple[TransformGraph, ProgramPlan]:
     return graph, build_plan(graph, kernels=False)
 
 
+def state_of(kernel: Operator) -> dict[str, object]:
+    """What a checkpoint has of a kernel, to be compared."""
+    exported = kernel.export()
+    rows = exported["rows"]
+    assert isinstance(rows, dict)
+    return {**exported, "rows": {**rows, "columns": {name: list(column) for name, column in rows["columns"].items()}}}
+
+
 class Chain:
     """The components of a view on the operators one by one, fed in order, without any protocol."""
 

@@ -15,7 +15,7 @@ from runtime.kernels.operator import KernelOperator
 from runtime.operators.errors import Overflow
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Value
-from tests.kernels.stars import STREAMS, Events, case, fused
+from tests.kernels.stars import STREAMS, Events, case, fused, state_of
 
 SOLD = "view V = from Buys |> aggregate total := sum(qty) group by item;"
 
@@ -170,9 +170,9 @@ def test_a_checkpoint_goes_on_where_it_was() -> None:
             if number == 15:
                 restored = star.kernel()
                 restored.restore(second.export())
-                assert restored.export() == second.export()
+                assert state_of(restored) == state_of(second)
                 second = restored
-        assert first.export() == second.export()
+        assert state_of(first) == state_of(second)
         assert first.rows.slots() == second.rows.slots()
 
 
@@ -211,7 +211,7 @@ def test_columns_may_be_numpy_arrays() -> None:
         )
         kernel.take(edge, Batch(arrays, batch.max_ticks, batch.visible, batch.lineages))  # type: ignore[arg-type]
         other.take(edge, batch)
-    assert kernel.export() == other.export()
+    assert state_of(kernel) == state_of(other)
     assert kernel.table.count > 5
 
 
