@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler.plan.layout import Form
-from mpl.typed import AggregateItem, RelationTree
+from mpl.typed import AggregateItem, Expr, RelationTree
 from runtime.kernels.spec import ROW_COLUMNS, StateColumn
 
 ItemKind = Literal["sum", "rising_sum", "signed_sum", "count", "average", "rising_average", "min", "max"]
@@ -96,7 +96,10 @@ class FedPart:
 
 @dataclass(frozen=True)
 class Edge:
-    """The loop of one in-edge. `lines` come before the key is looked up: columns, filters, computed columns."""
+    """The loop of one in-edge. `lines` come before the key is looked up: columns, filters, computed columns.
+
+    `wanted`: what some part needs of the stream's events; None: all of them.
+    """
 
     number: int
     stream: str
@@ -104,6 +107,7 @@ class Edge:
     lines: tuple[str, ...]
     key: tuple[str, ...]
     parts: tuple[FedPart, ...]
+    wanted: Expr | None
 
     @property
     def changed_states(self) -> tuple[int, ...]:

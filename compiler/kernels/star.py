@@ -50,7 +50,7 @@ def recognise(
     rows = {n for part in output.parts if part.is_row for columns in part.columns.values() for n in columns}
     settled = {n for part in output.parts if part.number in inner.required for c in part.columns.values() for n in c}
     outputs, computed, recorded = _outputs(relation, locals_, rows & settled)
-    edges = write_edges(output.parts, output.state, bases, constants)
+    edges = write_edges(output.parts, output.state, bases, graph.schema_of, constants)
     star = Star(
         edges,
         tuple(part.flag for part in output.parts),
