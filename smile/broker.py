@@ -22,10 +22,12 @@ from typing import Any
 
 import zmq
 
+from runtime.broker.archived import ArchiveWatch
 from runtime.broker.broker import Broker
 from runtime.broker.checkpointing import Checkpointing
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults
+from runtime.broker.log_access import no_limit
 from runtime.broker.log_lines import log_to_stderr
 from runtime.broker.publishing import Columns, Gate
 from runtime.broker.requests import Hosting
@@ -103,6 +105,7 @@ class BrokerProcess:
         self._authenticator: Authenticator | None = None
         self._endpoints: Endpoints | None = None
         self._directory: LogDirectory | None = None
+        self._archive: ArchiveWatch | None = None
         self._gateway: Any = None
         self._broker: Broker | None = None
         self._is_told_to_stop = False
@@ -124,6 +127,8 @@ class BrokerProcess:
                 self._authenticator = Authenticator(self._context, watched, refusals)
             (settings.data / SERVING_FILE).unlink(missing_ok=True)
             self._directory = LogDirectory(settings.data / LOGS_FOLDER, sync=settings.sync)
+            if settings.keep == "archive":
+                self._archive = self._watched_archive()
             self._stored = Deployment.read(settings.data)
             if self._stored is not None:
                 self._check_signature(self._stored)
@@ -142,6 +147,16 @@ class BrokerProcess:
         self._is_told_to_stop = True
         if self._broker is not None:
             self._broker.stop()
+
+    def _watched_archive(self) -> ArchiveWatch:
+        archive = self.settings.archive
+        if archive is None:
+            raise CannotStart("logs are kept until they are archived, but no archive is named; name it with --archive")
+        return ArchiveWatch(archive, self.settings.data / LOGS_FOLDER).start()
+
+    def _log_status(self) -> dict[str, int]:
+        assert self._directory is not None
+        return {**self._directory.status(), **({} if self._archive is None else self._archive.status())}
 
     def _bound(self) -> Endpoints:
         settings = self.settings
@@ -209,13 +224,14 @@ class BrokerProcess:
             gates=gates,
             checkpoints=checkpoints,
             keep_logs=settings.keep == "all",
+            trim_limit=no_limit if self._archive is None else self._archive.held,
             policy=self._policy,
             authenticator=self._authenticator,
             keys=self._keys,
             faults=Faults() if settings.allow_faults else None,
             deploy=self._deploy,
             idle=directory.idle,
-            log_status=directory.status,
+            log_status=self._log_status,
             data_announced=settings.data_announced,
             clock=self._clock,
         )
@@ -360,6 +376,8 @@ class BrokerProcess:
             self._endpoints.close()
         if self._authenticator is not None:
             self._authenticator.close()
+        if self._archive is not None:
+            self._archive.close()
         if self._directory is not None:
             self._directory.close()
             (self.settings.data / SERVING_FILE).unlink(missing_ok=True)

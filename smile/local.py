@@ -103,6 +103,8 @@ class LocalBrokers:
     is started again by itself; otherwise only by `restart(name)`. `changed` is called, from the supervising thread,
     when the state of a broker has changed.
 
+    `keep` and `archive` say how long logs are kept (smile/deploy/config.py).
+
     `listen` fixes where brokers listen, `announced` what others are told instead (a proxy in front of it), `extra` adds
     arguments to the command of one broker; each by broker. `script` is run by each process instead of a broker.
     """
@@ -118,6 +120,7 @@ class LocalBrokers:
         first_port: int | None = None,
         sync: Sync = "always",
         keep: Keep = "all",
+        archive: Path | None = None,
         checkpoint_every: str | None = None,
         changed: Callable[[str, State], object] | None = None,
         announced: Mapping[str, str] | None = None,
@@ -131,6 +134,8 @@ class LocalBrokers:
         self.data = Path(tempfile.mkdtemp(prefix="smile-")) if data is None else Path(data).absolute()
         self._restart = restart
         self._options = ["--sync", sync, "--keep", keep]
+        if archive is not None:
+            self._options += ["--archive", str(archive.absolute())]
         if checkpoint_every is not None:
             self._options += ["--checkpoint-every", checkpoint_every]
         self._changed = changed

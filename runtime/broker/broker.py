@@ -21,7 +21,7 @@ from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults
 from runtime.broker.host import Host
 from runtime.broker.installing import Installing
-from runtime.broker.log_access import Group, Times
+from runtime.broker.log_access import Group, Times, TrimLimit, no_limit
 from runtime.broker.publishing import Columns, Gate
 from runtime.broker.requests import Hosting, Requests
 from runtime.broker.status import component_status
@@ -74,6 +74,7 @@ class Broker:
         gates: dict[str, Gate],
         checkpoints: Checkpointing | None = None,
         keep_logs: bool = True,
+        trim_limit: TrimLimit = no_limit,
         policy: Policy | None = None,
         authenticator: Authenticator | None = None,
         keys: Keys | None = None,
@@ -123,6 +124,7 @@ class Broker:
             answer=self.requests.published,
             checkpoints=checkpoints,
             keep_logs=keep_logs,
+            trim_limit=trim_limit,
         )
         self.requests.host, self.requests.traffic = self.host, self.traffic
         digests = hosting.digests or {}

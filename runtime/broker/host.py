@@ -25,7 +25,7 @@ from runtime.broker.hosted import (
     Told,
     guests_edge,
 )
-from runtime.broker.log_access import Group
+from runtime.broker.log_access import Group, TrimLimit, no_limit
 from runtime.broker.publishing import RETRY_STOPPED_MS, Answer, Columns, Gate, PublishOutcome
 from runtime.broker.shell import HOST, RESTART, Link
 from runtime.broker.successors import Successions
@@ -98,8 +98,10 @@ class Host(Successions):
         answer: Answer = _nobody,
         checkpoints: CheckpointShelf | None = None,
         keep_logs: bool = True,
+        trim_limit: TrimLimit = no_limit,
     ) -> None:
         super().__init__(link, clock or Clock.system(), group, answer, keep_logs=keep_logs)
+        self.logs.trim_limit = trim_limit
         self._next_epoch = next_epoch
         self._checkpoints = checkpoints
         self._host_timer("")

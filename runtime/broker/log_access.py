@@ -13,12 +13,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from runtime.log.stream_log import LogError, LogFenced, StreamLog
+from runtime.protocol.coverage import NO_TICK, TICK_MAX
 from runtime.protocol.events import AppendToLog, LogFailed, LogRead, LogWritten, ReadLog, ReserveSilence, TrimLog
 
 Group = Callable[[], AbstractContextManager[object]]
 """Opens a block whose writes, to all logs, become durable together when it ends."""
 
+TrimLimit = Callable[[str], int]
+"""The highest tick up to which the log of a stream may be trimmed now."""
+
 Write = AppendToLog | ReserveSilence | TrimLog
+
+
+def no_limit(_stream: str) -> int:
+    """Checkpoints alone decide."""
+    return TICK_MAX
 
 
 @dataclass(slots=True)
@@ -51,7 +60,11 @@ class _Read:
 
 
 class LogAccess:
-    """At most one read per out-edge waits (the components see to that); writes wait for the end of the round."""
+    """At most one read per out-edge waits (the components see to that); writes wait for the end of the round.
+
+    Checkpoints say up to where a component's log is not needed any more. It is trimmed up to there or to `trim_limit`,
+    whichever is less; the rest follows with later commits, as the limit rises.
+    """
 
     def __init__(self, group: Group) -> None:
         self.commits = Times()
@@ -59,6 +72,8 @@ class LogAccess:
         self._group = group
         self._writes: list[tuple[str, StreamLog, Write]] = []
         self._reads: deque[_Read] = deque()
+        self.trim_limit: TrimLimit = no_limit
+        self._trims: dict[str, tuple[StreamLog, int, int]] = {}  # component -> log, tick wanted, tick trimmed
 
     @property
     def has_writes(self) -> bool:
@@ -71,6 +86,19 @@ class LogAccess:
     def write(self, component: str, log: StreamLog, write: Write) -> None:
         self._writes.append((component, log, write))
 
+    def trim(self, component: str, log: StreamLog, wanted: TrimLog) -> None:
+        """As far as the limit allows, now or later."""
+        _, _, trimmed = self._trims.get(component, (log, NO_TICK, NO_TICK))
+        self._trims[component] = (log, wanted.tick, trimmed)
+        self._trim()
+
+    def _trim(self) -> None:
+        for component, (log, wanted, trimmed) in self._trims.items():
+            tick = min(wanted, self.trim_limit(component))
+            if tick > trimmed:
+                self._trims[component] = (log, wanted, tick)
+                self._writes.append((component, log, TrimLog(tick)))
+
     def read_later(self, component: str, log: StreamLog, wanted: ReadLog, source: bytes | None) -> None:
         self._reads.append(_Read(component, log, wanted, source))
 
@@ -78,9 +106,11 @@ class LogAccess:
         """It starts again: what it asked for is no longer of interest, and half of it must not be written."""
         self._writes = [write for write in self._writes if write[0] != component]
         self._reads = deque(read for read in self._reads if read.component != component)
+        self._trims.pop(component, None)
 
     def commit(self) -> tuple[list[tuple[str, LogWritten | LogFailed]], LogError | None]:
         """All writes that wait, durable together or not at all; what to tell each component, and what went wrong."""
+        self._trim()
         writes, self._writes = self._writes, []
         newest: dict[str, int] = {}
         began = time.perf_counter_ns()

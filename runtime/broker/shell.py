@@ -258,7 +258,7 @@ class Shell(ABC):
             case TrimLog():
                 assert hosted.log is not None
                 if not self._keep_logs and self._publishing.may_trim(name):
-                    self.logs.write(name, hosted.log, instruction)
+                    self.logs.trim(name, hosted.log, instruction)
             case ReadLog():
                 assert hosted.log is not None
                 if instruction.edge in hosted.second_edges:  # it catches up beside everything else

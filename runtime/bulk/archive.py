@@ -1,41 +1,37 @@
 """The archive: ranges of the logs as Parquet files, written by Spark, each event exactly once.
 
-A run reads what the logs have beyond the archive's horizon, writes files beside it, moves them into place and then
-names them in a new manifest. Only that last step changes anything for readers. Killed at any moment, a run leaves at
-most files that no manifest names; the next run removes them. It reads logs as any reader does, so publishing goes on.
+A run reads what the logs have beyond the archive's horizon, writes files beside it, moves them into place, counts
+their events, and then names them in a new manifest. Only that last step changes anything for readers. Killed at any
+moment, a run leaves at most files that no manifest names; the next run removes them. It reads logs as any reader does,
+so publishing goes on. What a log has lost becomes a gap, which is filled should the log have it again.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import os
-import shutil
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
-from urllib.parse import quote
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from runtime.bulk.columns import TICK
+from runtime.bulk.archive_files import clean, locked, written
 from runtime.bulk.manifest import (
-    ArchiveBusy,
     ArchivedFile,
     ArchivedStream,
     ArchiveError,
     Manifest,
     forget_old,
-    kept_manifests,
     read_manifest,
     write_manifest,
 )
 from runtime.bulk.source import SmileSource
-from runtime.files import make_folder, sync_folder
-from runtime.log.reader import LoggedStream, LogReader
+from runtime.log.reader import LoggedStream, LogReader, Ranges
+from runtime.log.schema import check_growth
+from runtime.log.stream_log import SchemaChanged
+from runtime.protocol.coverage import Coverage
 
 FILE_ROWS = 4_000_000
 """Events of one compacted file: some 50 to 150 megabytes."""
@@ -43,147 +39,148 @@ FILE_ROWS = 4_000_000
 COMPACT_FILES_MIN = 8
 """So many small neighbours are worth rewriting as one file."""
 
-CHUNK_BYTES = 1 << 20
+TABLE = "table "
+"""Logs of tables are called so; their rows travel with the deployment."""
 
-Told = Callable[[str, int, int], None]
-"""stream, events archived now, events to archive in all: for a progress bar."""
+Watch = Callable[[str, int], AbstractContextManager[object]]
+"""Entered while Spark works: for which stream, and on how many events."""
 
 
 @dataclass(frozen=True)
 class Archived:
-    """What one run did for one stream."""
+    """What one run did for one stream. `gaps` are ticks that the archive lacks, all in all."""
 
     stream: str
     events: int
     horizon: int
     files: int
+    bytes: int
+    gaps: Ranges
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What of a stream is to be archived: ranges of ticks, how many events they have, and what is known afterwards."""
+
+    folder: Path
+    stream: LoggedStream
+    known: ArchivedStream
+    ranges: Ranges
+    events: int
+    gaps: Ranges
+    horizon: int
+    end_checksum: int | None
 
 
 def archive_logs(
-    spark: SparkSession, archive: Path, folders: Sequence[Path], told: Told = lambda _stream, _done, _all: None
+    spark: SparkSession,
+    archive: Path,
+    folders: Sequence[Path],
+    *,
+    watch: Watch = lambda _stream, _events: nullcontext(),
+    accept_gaps: bool = False,
 ) -> list[Archived]:
-    """Bring the archive up to what the logs in these folders have now. ArchiveBusy if another run is under way."""
+    """Bring the archive up to what the logs in these folders have now. ArchiveBusy if another run is under way.
+
+    `accept_gaps`: events that a log has trimmed before they were archived are lost; go on without them.
+    """
     spark.dataSource.register(SmileSource)
-    with _locked(archive):
-        _clean(archive)
-        done: list[Archived] = []
+    with locked(archive):
+        done = []
         for folder in folders:
             with LogReader(folder) as reader:
-                streams = reader.streams()
-            for stream in streams.values():
-                if stream.name.startswith("table "):  # rows of a table: they travel with the deployment
-                    continue
-                done.append(_archive_stream(spark, archive, folder, stream, told))
-        for path in forget_old(archive):
-            (archive / path).unlink(missing_ok=True)
+                for stream in reader.streams().values():
+                    if not stream.name.startswith(TABLE):
+                        known = read_manifest(archive).streams.get(stream.name, ArchivedStream(stream.columns))
+                        work = _work(archive, reader, stream, known, accept_gaps=accept_gaps)
+                        done.append(_archive(spark, archive, work, watch))
+        forget_old(archive)
         return done
 
 
-def _archive_stream(spark: SparkSession, archive: Path, folder: Path, stream: LoggedStream, told: Told) -> Archived:
-    manifest = read_manifest(archive)
-    known = manifest.streams.get(stream.name, ArchivedStream(stream.columns))
-    if known.columns != stream.columns:
-        known = _evolved(stream, known)
+def _work(archive: Path, reader: LogReader, stream: LoggedStream, known: ArchivedStream, *, accept_gaps: bool) -> _Work:
+    """ArchiveError if this log does not continue the archive."""
+    known = _grown(stream, known)
+    _check_same_log(archive, reader, stream, known)
     first = known.horizon + 1
-    if stream.trimmed_tick > known.horizon:
+    if first <= stream.trimmed_tick and not accept_gaps:
         raise ArchiveError(
-            f"stream `{stream.name}`: its log was trimmed up to tick {stream.trimmed_tick}, the archive ends at"
-            f" {known.horizon}. What lies between is lost; name the archive in the broker's settings so that this"
-            " cannot happen"
+            f"stream `{stream.name}`: its log was trimmed up to tick {stream.trimmed_tick}, the archive in {archive}"
+            f" ends at {known.horizon}. If it once had more, restore its newest manifest. If not, what lies between is"
+            ' lost: `--accept-gaps` goes on without it, and `keep = "archive"` keeps it from happening again'
         )
-    if stream.last_tick < first:
-        return Archived(stream.name, 0, known.horizon, 0)
-    frame = (
-        spark.read.format("smile")
-        .option("stream", stream.name)
-        .option("data", str(folder))
-        .option("from", str(first))
-        .option("to", str(stream.last_tick))
-        .load()
-    )
-    files = _written(archive, stream.name, frame)
-    lost = tuple(gap for gap in stream.lost if gap[1] >= first)
-    grown = replace(known, horizon=stream.last_tick, gaps=(*known.gaps, *lost), files=(*known.files, *files))
-    write_manifest(archive, manifest.with_stream(stream.name, grown))
-    events = sum(file.rows for file in files)
-    told(stream.name, events, events)
-    return Archived(stream.name, events, stream.last_tick, len(files))
+    horizon = max(stream.last_tick, known.horizon)
+    refilled = tuple(part for gap in known.gaps for part in stream.present(*gap))
+    gaps = Coverage.of(*(part for gap in known.gaps for part in stream.gone(*gap)), *stream.gone(first, horizon))
+    ranges = refilled + stream.present(first, horizon)
+    events = sum(reader.count(stream, *one) for one in ranges)
+    checksum = reader.checksum_at(stream, horizon) if horizon >= 0 else None
+    return _Work(reader.folder, stream, known, ranges, events, tuple(gaps), horizon, checksum)
 
 
-def _evolved(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
+def _grown(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
     """A column more, at the end and nullable, is a new version of the schema; older files have nulls there."""
-    added = stream.columns[len(known.columns) :]
-    if stream.columns[: len(known.columns)] != known.columns or not all(kind.endswith(" null") for _, kind in added):
+    if known.columns == stream.columns:
+        return known
+    try:
+        check_growth(stream.name, known.columns, stream.columns)
+    except SchemaChanged as changed:
         raise ArchiveError(
-            f"stream `{stream.name}` has the columns {_listed(stream.columns)}, the archive {_listed(known.columns)}:"
-            " only nullable columns at the end can be added. Archive the changed stream under another name"
-        )
+            f"{changed} (the archive has {_listed(known.columns)}). Only nullable columns at the end can be added:"
+            " archive the changed stream elsewhere"
+        ) from changed
     return replace(known, columns=stream.columns, schema_version=known.schema_version + 1)
+
+
+def _check_same_log(archive: Path, reader: LogReader, stream: LoggedStream, known: ArchivedStream) -> None:
+    if known.horizon < 0 or stream.gone(known.horizon, known.horizon):
+        return
+    if reader.checksum_at(stream, known.horizon) != known.end_checksum:
+        raise ArchiveError(
+            f"stream `{stream.name}`: the archive in {archive} is not of the log in {reader.folder}, which has not the"
+            f" event that the archive has at tick {known.horizon}; name another --archive for it"
+        )
 
 
 def _listed(columns: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)
 
 
-# Files
+def _archive(spark: SparkSession, archive: Path, work: _Work, watch: Watch) -> Archived:
+    name, known = work.stream.name, work.known
+    clean(archive, name, known, work.stream.trimmed_tick)
+    files: tuple[ArchivedFile, ...] = ()
+    if work.events:
+        with watch(name, work.events):
+            files = written(archive, name, _frame(spark, work))
+    _check_count(work, files)
+    after = replace(
+        known,
+        horizon=work.horizon,
+        end_checksum=work.end_checksum if work.horizon > known.horizon else known.end_checksum,
+        gaps=work.gaps,
+        files=tuple(sorted((*known.files, *files), key=lambda file: file.first_tick)),
+    )
+    manifest = read_manifest(archive)
+    if manifest.streams.get(name) != after and after.horizon >= 0:
+        write_manifest(archive, manifest.with_stream(name, after, int(time.time())))
+    return Archived(name, work.events, after.horizon, len(files), sum(file.bytes for file in files), after.gaps)
 
 
-def _written(archive: Path, stream: str, frame: DataFrame) -> tuple[ArchivedFile, ...]:
-    """The frame's partitions as files in place, each sorted by tick, in the order of their ticks."""
-    temporary = archive / "unfinished" / uuid.uuid4().hex
-    frame.sortWithinPartitions(TICK).write.option("compression", "zstd").parquet(str(temporary))
-    target = archive / "streams" / quote(stream, safe="")
-    make_folder(target)
-    found = []
-    for path in sorted(temporary.glob("*.parquet")):
-        facts = pq.read_metadata(path)
-        if facts.num_rows:
-            found.append(_moved(archive, path, target, *_ticks_of(facts), rows=facts.num_rows))
-    sync_folder(target)
-    shutil.rmtree(temporary)
-    return tuple(sorted(found, key=lambda file: file.first_tick))
+def _frame(spark: SparkSession, work: _Work) -> DataFrame:
+    reader = spark.read.format("smile").options(stream=work.stream.name, data=str(work.folder))
+    frames = [reader.options(**{"from": str(low), "to": str(high)}).load() for low, high in work.ranges]
+    return reduce(DataFrame.unionAll, frames)
 
 
-def _ticks_of(facts: pq.FileMetaData) -> tuple[int, int]:
-    groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
-    at = facts.schema.to_arrow_schema().get_field_index(TICK)
-    ends = [group.column(at).statistics for group in groups]
-    return min(one.min for one in ends), max(one.max for one in ends)
-
-
-def _moved(archive: Path, path: Path, target: Path, first: int, last: int, *, rows: int) -> ArchivedFile:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-        os.fsync(file.fileno())
-    place = target / f"{first}-{last}-{digest.hexdigest()[:12]}.parquet"
-    size = path.stat().st_size
-    os.replace(path, place)
-    return ArchivedFile(str(place.relative_to(archive)), first, last, rows, size, digest.hexdigest())
-
-
-def _clean(archive: Path) -> None:
-    """What an interrupted run has left: files that no manifest names."""
-    shutil.rmtree(archive / "unfinished", ignore_errors=True)
-    named = {path for manifest in kept_manifests(archive) for path in manifest.paths}
-    for path in (archive / "streams").rglob("*.parquet"):
-        if str(path.relative_to(archive)) not in named:
-            path.unlink()
-
-
-@contextmanager
-def _locked(archive: Path) -> Iterator[None]:
-    make_folder(archive)
-    handle = os.open(archive / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ArchiveBusy(f"{archive}: another run is under way") from None
-        yield
-    finally:
-        os.close(handle)
+def _check_count(work: _Work, files: Sequence[ArchivedFile]) -> None:
+    """The log may forget what the archive has: so count before saying that it has it."""
+    count = sum(file.rows for file in files)
+    if count != work.events:
+        raise ArchiveError(
+            f"stream `{work.stream.name}`: {count} events were written, the log has {work.events}; nothing was changed."
+            " Run it again"
+        )
 
 
 # Compaction
@@ -191,7 +188,7 @@ def _locked(archive: Path) -> Iterator[None]:
 
 def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
     """Rewrite runs of small neighbouring files as one each; how many files went. Readers keep what they opened."""
-    with _locked(archive):
+    with locked(archive):
         gone = 0
         for name in read_manifest(archive).streams:
             while True:
@@ -201,6 +198,7 @@ def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
                     break
                 write_manifest(archive, _compacted(spark, archive, manifest, name, run))
                 gone += len(run) - 1
+        forget_old(archive)
         return gone
 
 
@@ -223,23 +221,10 @@ def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
     frame = spark.read.option("mergeSchema", "true").parquet(*(str(archive / file.path) for file in run))
-    (made,) = _written(archive, name, frame.coalesce(1))
+    (made,) = written(archive, name, frame.coalesce(1))
     if made.rows != sum(file.rows for file in run):
         raise ArchiveError(f"stream `{name}`: {made.rows} events after compaction of {sum(f.rows for f in run)}")
     stream = manifest.streams[name]
     at = stream.files.index(run[0])
     files = (*stream.files[:at], made, *stream.files[at + len(run) :])
-    return manifest.with_stream(name, replace(stream, files=files))
-
-
-def verify_files(archive: Path) -> list[str]:
-    """Files of the current manifest that are missing or not what they were, in words."""
-    wrong: list[str] = []
-    for stream in read_manifest(archive).streams.values():
-        for file in stream.files:
-            path = archive / file.path
-            if not path.exists():
-                wrong.append(f"{path} is missing")
-            elif hashlib.sha256(path.read_bytes()).hexdigest() != file.sha256:
-                wrong.append(f"{path} was changed or is damaged")
-    return wrong
+    return manifest.with_stream(name, replace(stream, files=files), int(time.time()))

@@ -2,6 +2,7 @@
 
 Manifests are numbered and never changed. One is current if it has the highest number: it appears whole or not at all,
 and only once, so that two writers cannot both believe that they were next. Files that it does not name do not exist.
+Brokers read it too, to know what their logs may forget, so nothing here needs Spark.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from runtime.files import make_folder, sync_folder
 
 FORMAT = 1
 MANIFESTS_KEPT = 16
-"""Older ones go, with the files that only they name: readers that began before have had that long."""
+RETIRED_KEPT_S = 3_600
+"""Files that others have replaced stay so long: for readers that began before."""
 
 NO_TICK = -1
 
@@ -43,11 +45,16 @@ class ArchivedFile:
 
 @dataclass(frozen=True)
 class ArchivedStream:
-    """`files` in the order of their ticks. Everything up to `horizon` is in them, except `gaps`."""
+    """`files` in the order of their ticks. Everything up to `horizon` is in them, except `gaps`.
+
+    `end_checksum` is that of the events which the log had in one batch up to the horizon. A log with others there, or
+    none, is not the log that was archived.
+    """
 
     columns: tuple[tuple[str, str], ...]
     schema_version: int = 1
     horizon: int = NO_TICK
+    end_checksum: int | None = None
     gaps: tuple[tuple[int, int], ...] = ()
     files: tuple[ArchivedFile, ...] = ()
 
@@ -55,17 +62,34 @@ class ArchivedStream:
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
 
+    @property
+    def complete_tick(self) -> int:
+        """Every event up to here is in the archive."""
+        return min((first - 1 for first, _ in self.gaps), default=self.horizon)
+
+    def gaps_in(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
+        """What of [first..last], up to the horizon, is missing."""
+        return tuple((max(first, low), min(last, high)) for low, high in self.gaps if low <= last and first <= high)
+
     def files_in(self, first: int, last: int) -> tuple[ArchivedFile, ...]:
         return tuple(file for file in self.files if file.first_tick <= last and first <= file.last_tick)
 
 
 @dataclass(frozen=True)
 class Manifest:
+    """`retired` are files that others have replaced, with the time (seconds) when that was."""
+
     number: int = 0
     streams: Mapping[str, ArchivedStream] = field(default_factory=dict)
+    retired: Mapping[str, int] = field(default_factory=dict)
 
-    def with_stream(self, name: str, stream: ArchivedStream) -> Manifest:
-        return replace(self, number=self.number + 1, streams={**self.streams, name: stream})
+    def with_stream(self, name: str, stream: ArchivedStream, now_s: int = 0) -> Manifest:
+        """The next one. Files of this stream that it no longer has are retired now."""
+        before = self.streams[name].files if name in self.streams else ()
+        gone = {file.path for file in before} - {file.path for file in stream.files}
+        kept = {path: at for path, at in self.retired.items() if at > now_s - RETIRED_KEPT_S}
+        retired = {**kept, **dict.fromkeys(sorted(gone), now_s)}
+        return Manifest(self.number + 1, {**self.streams, name: stream}, retired)
 
     @property
     def paths(self) -> frozenset[str]:
@@ -76,11 +100,6 @@ def read_manifest(archive: Path) -> Manifest:
     """The current one; an empty one for a folder without."""
     numbers = _numbers(archive)
     return _read(archive, numbers[-1]) if numbers else Manifest()
-
-
-def kept_manifests(archive: Path) -> list[Manifest]:
-    """Those whose files are still there, for readers that began before the newest."""
-    return [_read(archive, number) for number in _numbers(archive)[-MANIFESTS_KEPT:]]
 
 
 def write_manifest(archive: Path, manifest: Manifest) -> None:
@@ -103,16 +122,15 @@ def write_manifest(archive: Path, manifest: Manifest) -> None:
     sync_folder(folder)
 
 
-def forget_old(archive: Path) -> list[str]:
-    """Delete manifests beyond those kept; the files that only they named, which the caller deletes."""
-    numbers = _numbers(archive)
-    kept, old = numbers[-MANIFESTS_KEPT:], numbers[:-MANIFESTS_KEPT]
-    named = {path for number in kept for path in _read(archive, number).paths}
-    gone: set[str] = set()
-    for number in old:
-        gone |= _read(archive, number).paths - named
-        _path(archive, number).unlink()
-    return sorted(gone)
+def newest_number(archive: Path) -> int:
+    """Of the current manifest; 0 if there is none."""
+    return max(_numbers(archive), default=0)
+
+
+def forget_old(archive: Path) -> None:
+    """Delete manifests beyond those kept for people who must go back to one."""
+    for number in _numbers(archive)[:-MANIFESTS_KEPT]:
+        _path(archive, number).unlink(missing_ok=True)
 
 
 def _path(archive: Path, number: int) -> Path:
@@ -133,7 +151,8 @@ def _read(archive: Path, number: int) -> Manifest:
         return _manifest(json.loads(body))
     except (OSError, ValueError, KeyError, TypeError) as broken:
         raise ArchiveError(
-            f"{path} cannot be read: {broken}. Restore it, or delete it to fall back to the manifest before it"
+            f"{path} cannot be read: {broken}. Restore it from a copy. If there is none, delete it to go back to the"
+            " manifest before it: the next run archives again what the logs still have"
         ) from broken
 
 
@@ -146,6 +165,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
                 "columns": stream.columns,
                 "schema_version": stream.schema_version,
                 "horizon": stream.horizon,
+                "end_checksum": stream.end_checksum,
                 "gaps": stream.gaps,
                 "files": [
                     [file.path, file.first_tick, file.last_tick, file.rows, file.bytes, file.sha256]
@@ -154,6 +174,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
             }
             for name, stream in manifest.streams.items()
         },
+        "retired": dict(manifest.retired),
     }
 
 
@@ -165,9 +186,10 @@ def _manifest(data: Any) -> Manifest:
             columns=tuple((column, declared) for column, declared in stream["columns"]),
             schema_version=stream["schema_version"],
             horizon=stream["horizon"],
+            end_checksum=stream["end_checksum"],
             gaps=tuple((first, last) for first, last in stream["gaps"]),
             files=tuple(ArchivedFile(*file) for file in stream["files"]),
         )
         for name, stream in data["streams"].items()
     }
-    return Manifest(data["number"], streams)
+    return Manifest(data["number"], streams, data["retired"])

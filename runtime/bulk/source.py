@@ -5,10 +5,11 @@
     spark.readStream.format("smile")...
 
 `archive` and `data` are folders (one or both; `data` may name several, separated by commas). Ticks that both have come
-from the archive. `columns` (comma-separated) reads only some; `from` and `to` are ticks. With `pushdown=true` filters
-on `tick` skip files and batches too (the session needs spark.sql.python.filterPushdown.enabled=true). A stream query
-takes at most `maxEventsPerTrigger` events at a time. This module runs in Spark's Python workers too: they need this
-package, as the documentation says.
+from the archive; what leaves the log while it is read, because the archive has it now, too. Ticks that neither has are
+an error, unless `missing=skip`. `columns` (comma-separated) reads only some; `from` and `to` are ticks. With
+`pushdown=true` filters on `tick` skip files and batches too (the session needs
+spark.sql.python.filterPushdown.enabled=true). A stream query takes about `maxEventsPerTrigger` events at a time. This
+module runs in Spark's Python workers too: they need this package, as the documentation says.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
+from runtime.batch import Batch
+from runtime.bulk.archive_files import group_ticks
 from runtime.bulk.columns import TICK, LoggedColumn, arrow_schema, logged_columns, record_batch, spark_schema
 from runtime.bulk.manifest import ArchivedStream, read_manifest
-from runtime.log.reader import LoggedStream, LogReader
+from runtime.log.reader import LoggedStream, LogReader, TicksGone
 
 TICK_MAX = 2**63 - 1
 PARTITION_ROWS = 1_000_000
@@ -47,7 +50,7 @@ MAX_EVENTS_PER_TRIGGER = 1_000_000
 
 
 class SourceError(ValueError):
-    """An option is missing or wrong; the message names it."""
+    """An option is missing or wrong, or events are gone; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Origin:
     archive: str | None
     folders: tuple[str, ...]
     columns: tuple[LoggedColumn, ...]
+    skips_missing: bool = False
 
     def archived(self) -> ArchivedStream | None:
         return None if self.archive is None else read_manifest(Path(self.archive)).streams.get(self.stream)
@@ -87,44 +91,83 @@ class Origin:
         return max(archived.horizon if archived else -1, logged[1].last_tick if logged else -1)
 
     def pieces(self, first: int, last: int, rows: int = PARTITION_ROWS) -> list[Piece]:
-        """Disjoint pieces that hold all events in [first..last]."""
-        archived, logged = self.archived(), self.logged()
+        """Disjoint pieces that hold all events in [first..last]. SourceError if some are nowhere."""
+        # In this order: what the log forgets meanwhile is in the archive by then.
+        logged, archived = self.logged(), self.archived()
         found: list[Piece] = []
-        if archived is not None and self.archive is not None:
+        missing: list[tuple[int, int]] = []
+        if archived is not None:
             until = min(last, archived.horizon)
-            for file in archived.files_in(first, until):
-                path = str(Path(self.archive) / file.path)
-                found.append(Piece(path, True, max(first, file.first_tick), min(until, file.last_tick)))
+            missing += archived.gaps_in(first, until)
+            found += self._archived_pieces(archived, first, until, rows)
             first = max(first, archived.horizon + 1)
-        if logged is not None and first <= min(last, logged[1].last_tick):
+        if logged is not None:
             folder, stream = logged
-            found += _log_pieces(folder, stream, first, min(last, stream.last_tick), rows)
+            last = min(last, stream.last_tick)
+            missing += stream.gone(first, last)
+            for low, high in stream.present(first, last):
+                found += _log_pieces(folder, stream, low, high, rows)
+        if missing and not self.skips_missing:
+            raise self._missing(*missing[0])
+        return found
+
+    def _missing(self, first: int, last: int) -> SourceError:
+        places = ", ".join(filter(None, (self.archive, *self.folders)))
+        return SourceError(
+            f"events of stream `{self.stream}` at ticks {first}..{last} are no longer in {places}. Name the archive"
+            ' that has them, read .option("from", TICK) onwards, or do without: .option("missing", "skip")'
+        )
+
+    def _archived_pieces(self, archived: ArchivedStream, first: int, last: int, rows: int) -> list[Piece]:
+        """Large files are cut, by ticks: as if these were spread evenly."""
+        found: list[Piece] = []
+        for file in archived.files_in(first, last):
+            path = str(Path(self.archive or "") / file.path)
+            low, high = max(first, file.first_tick), min(last, file.last_tick)
+            step = max(1, (file.last_tick - file.first_tick + 1) * rows // file.rows)
+            found += [Piece(path, True, at, min(at + step - 1, high)) for at in range(low, high + 1, step)]
         return found
 
     def read(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
+        """What has left the log since the pieces were made is in the archive now."""
         if piece.is_archived:
             yield from _archived_batches(piece, self.columns, names)
             return
-        with LogReader(piece.place) as reader:
-            stream = reader.streams()[self.stream]
-            for batch in reader.batches(stream, piece.first, piece.last):
-                yield record_batch(self.columns, batch).select(list(names))
+        first = piece.first
+        while first <= piece.last:
+            try:
+                for batch in _logged_batches(piece.place, self.stream, first, piece.last):
+                    yield record_batch(self.columns, batch).select(list(names))
+                    first = batch.max_ticks[-1] + 1
+                return
+            except TicksGone:
+                archived = self.archived()
+                until = -1 if archived is None else min(piece.last, archived.horizon)
+                if archived is None or until < first or archived.gaps_in(first, until):
+                    raise
+            for one in self._archived_pieces(archived, first, until, PARTITION_ROWS):
+                yield from _archived_batches(one, self.columns, names)
+            first = until + 1
+
+
+def _logged_batches(folder: str, stream: str, first: int, last: int) -> Iterator[Batch]:
+    with LogReader(folder) as reader:
+        yield from reader.batches(reader.streams()[stream], first, last)
 
 
 def _log_pieces(folder: str, stream: LoggedStream, first: int, last: int, rows: int) -> list[Piece]:
-    """Cut between batches, by their sizes: how many events a batch has is not known without reading it."""
-    bytes_max = rows * 8 * (len(stream.columns) + 1)
+    """Cut between batches."""
     with LogReader(folder) as reader:
         ranges = reader.ranges(stream, first, last)
     found: list[Piece] = []
-    start, size = first, 0
+    start, events = first, 0
     for at, one in enumerate(ranges):
-        size += one.size
+        events += one.events
         is_end = at + 1 == len(ranges)
-        if is_end or size >= bytes_max:
+        if is_end or events + ranges[at + 1].events > rows:
             end = last if is_end else one.last_tick
             found.append(Piece(folder, False, start, end))
-            start, size = end + 1, 0
+            start, events = end + 1, 0
     return found
 
 
@@ -133,7 +176,12 @@ def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequ
     file = pq.ParquetFile(piece.place)
     wanted = arrow_schema(columns)
     stored = [name for name in dict.fromkeys([*names, TICK]) if name in file.schema_arrow.names]
-    for batch in file.iter_batches(columns=stored):
+    groups = [
+        number
+        for number, (first, last) in group_ticks(file.metadata).items()
+        if first <= piece.last and piece.first <= last
+    ]
+    for batch in file.iter_batches(row_groups=groups, columns=stored):
         ticks = batch.column(TICK)
         inside = batch.filter(pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last)))
         arrays = [
@@ -146,7 +194,7 @@ def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequ
 
 
 class SmileSource(DataSource):
-    """Options: stream, archive, data, columns, from, to, pushdown, maxEventsPerTrigger."""
+    """Options: stream, archive, data, columns, from, to, missing, pushdown, maxEventsPerTrigger."""
 
     @classmethod
     def name(cls) -> str:
@@ -164,7 +212,10 @@ class SmileSource(DataSource):
         if archived is None and logged is None:
             raise SourceError(f"no stream `{stream}` in {', '.join(filter(None, (archive, *folders)))}")
         stored = logged[1].columns if logged is not None else archived.columns if archived is not None else ()
-        return Origin(stream, archive or None, folders, logged_columns(stored))
+        missing = self.options.get("missing", "refuse")
+        if missing not in ("refuse", "skip"):
+            raise SourceError(f'the option "missing" is "refuse" or "skip", not {missing!r}')
+        return Origin(stream, archive or None, folders, logged_columns(stored), missing == "skip")
 
     def _names(self, origin: Origin) -> tuple[str, ...]:
         known = (TICK, *(column.name for column in origin.columns))

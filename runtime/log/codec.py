@@ -69,6 +69,24 @@ def decode(data: bytes) -> Batch:
     return Batch.events(ticks, columns)
 
 
+COUNT_BYTES = _HEAD.size + 16
+"""The beginning of a stored batch that says how many events it has."""
+
+
+def count(data: bytes) -> int:
+    """How many events a stored batch has, by its first bytes; ValueError if they do not say."""
+    try:
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(data[_HEAD.size :])
+        unpacker.read_array_header()
+        found = unpacker.unpack()
+    except _NOT_OURS as broken:
+        raise ValueError(f"not a stored batch: {broken}") from broken
+    if _HEAD.unpack_from(data)[0] != VERSION or type(found) is not int or not 0 < found <= ROWS_MAX:
+        raise ValueError("not a stored batch")
+    return found
+
+
 def _is_rising(ticks: Sequence[int]) -> bool:
     if isinstance(ticks, range):
         return ticks.step > 0 and ticks[0] >= 0 and ticks[-1] <= TICK_MAX

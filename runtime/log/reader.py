@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,11 +73,11 @@ class LoggedStream:
 
 @dataclass(frozen=True)
 class BatchRange:
-    """A stored batch: its first and last tick, and its size on disk."""
+    """A stored batch: its first and last tick, and how many events it has."""
 
     first_tick: int
     last_tick: int
-    size: int
+    events: int
 
 
 class LogReader:
@@ -107,19 +108,34 @@ class LogReader:
         """The batches with events in [first..last], in order."""
         with self._snapshot() as query:
             found = query(
-                "select first_tick, last_tick, length(body) from batches"
+                f"select first_tick, last_tick, substr(body, 1, {codec.COUNT_BYTES}) from batches"
                 " where stream = ? and last_tick >= ? and first_tick <= ? order by last_tick",
                 (stream.number, first, last),
             )
-            return [BatchRange(*row) for row in found]
+            try:
+                return [BatchRange(begin, end, codec.count(head)) for begin, end, head in found]
+            except ValueError as broken:
+                raise self._corrupt(f"stream `{stream.name}`: {broken}") from broken
+
+    def count(self, stream: LoggedStream, first: int, last: int) -> int:
+        """How many events there are in [first..last]."""
+        found = 0
+        for one in self.ranges(stream, first, last):
+            if first <= one.first_tick and one.last_tick <= last:
+                found += one.events
+            else:
+                ends = max(first, one.first_tick), min(last, one.last_tick)
+                found += sum(len(batch) for batch in self.batches(stream, *ends))
+        return found
 
     def checksum_at(self, stream: LoggedStream, tick: int) -> int | None:
-        """Of the batch that ends with this tick; None if no batch does. It tells this log from any other."""
+        """Of the events in the batch that ends with this tick, however they are stored; None if no batch does. It tells
+        this log from any other."""
         with self._snapshot() as query:
             found = query(
-                "select checksum from batches where stream = ? and last_tick = ?", (stream.number, tick)
+                "select body from batches where stream = ? and last_tick = ?", (stream.number, tick)
             ).fetchall()
-        return found[0][0] if found else None
+        return zlib.crc32(found[0][0]) if found else None
 
     def batches(self, stream: LoggedStream, first: int, last: int) -> Iterator[Batch]:
         """The events in [first..last], batch by batch, each checked; the first and the last may be cut.

@@ -28,7 +28,10 @@ def broker(
     http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Serve HTTP there too.")] = None,
     http_tokens: Annotated[Path | None, typer.Option(metavar="FILE", help="Who may use HTTP.")] = None,
     sync: Annotated[str | None, typer.Option(help="When logs reach the disk: always, interval or never.")] = None,
-    keep: Annotated[str | None, typer.Option(help="How long logs are kept: all, or checkpoint.")] = None,
+    keep: Annotated[str | None, typer.Option(help="How long logs are kept: all, checkpoint or archive.")] = None,
+    archive: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --keep archive: logs forget only what is in it.")
+    ] = None,
     checkpoint_every: Annotated[str | None, typer.Option(metavar="DURATION", help="Such as 10s or 500ms.")] = None,
     data_listen: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Where knowledge is sent from; default: any free port.")
@@ -57,7 +60,8 @@ def broker(
             "http": http,
             "http_tokens": http_tokens,
             "sync": _choice("--sync", sync, ("always", "interval", "never")),
-            "keep": _choice("--keep", keep, ("all", "checkpoint")),
+            "keep": _choice("--keep", keep, ("all", "checkpoint", "archive")),
+            "archive": archive,
             "checkpoint_every_us": _duration("--checkpoint-every", checkpoint_every),
             "data_listen": data_listen,
             "data_announced": data_announce,

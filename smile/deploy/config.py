@@ -13,7 +13,8 @@
 
     [log]
     sync = "always"                  # or "interval", "never"
-    keep = "all"                     # or "checkpoint": trim what every checkpoint includes
+    keep = "all"                     # or "checkpoint": trim what every checkpoint includes; or "archive": and only
+                                     # what the archive, which [spark] names, holds as well
 
     [checkpoint]
     every = "10 s"
@@ -45,7 +46,7 @@ BROKERS_MAX = 256
 CHECKPOINT_EVERY_US = 10_000_000
 
 Sync = Literal["always", "interval", "never"]
-Keep = Literal["all", "checkpoint"]
+Keep = Literal["all", "checkpoint", "archive"]
 LogFormat = Literal["pretty", "json"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,62}")
@@ -83,7 +84,8 @@ class BrokerSettings:
 
     `address` is where it listens for requests; others may be told another one by the deployment. `data_listen` is
     where it listens for those who want knowledge, any free port of the same host if None, and `data_announced` what
-    these are told if it is something else. `http_tokens` is a file of who may use the gateway.
+    these are told if it is something else. `http_tokens` is a file of who may use the gateway. `archive` is needed if
+    logs are kept until they are archived.
     """
 
     name: str
@@ -98,6 +100,7 @@ class BrokerSettings:
     http_tokens: Path | None = None
     data_listen: str | None = None
     data_announced: str | None = None
+    archive: Path | None = None
     log_format: LogFormat = "pretty"
 
 
@@ -109,6 +112,7 @@ class CommonSettings:
     keep: Keep
     checkpoint_every_us: int
     security: SecuritySettings | None
+    archive: Path | None
 
     def settings(self, folder: Path, name: str, address: str) -> BrokerSettings:
         security = None
@@ -123,6 +127,7 @@ class CommonSettings:
             keep=self.keep,
             checkpoint_every_us=self.checkpoint_every_us,
             security=security,
+            archive=self.archive,
         )
 
 
@@ -219,6 +224,7 @@ class _Reader:
             self.choice(log, "log.keep", Keep, "all"),
             self.duration(checkpoint, "checkpoint.every", CHECKPOINT_EVERY_US),
             self.security(data),
+            self.archive(data, log),
         )
         brokers = {name: self.broker(name, section, common) for name, section in self.brokers(data).items()}
         self.distinct(brokers)
@@ -232,6 +238,13 @@ class _Reader:
             self.table(data, "spark", None),
             self.folder / client if (client := self.text(data.get("security", {}), "security.client")) else None,
         )
+
+    def archive(self, data: dict[str, Any], log: dict[str, Any]) -> Path | None:
+        found = self.text(self.table(data, "spark", None), "spark.archive")
+        if found is None and log.get("keep") == "archive":
+            remedy = 'add archive = "archive" to the section [spark]'
+            raise self.error("log.keep", "logs are kept until they are archived, but no archive is named", remedy)
+        return None if found is None else self.folder / found
 
     def brokers(self, data: dict[str, Any]) -> dict[str, Any]:
         found = self.table(data, "brokers", None)

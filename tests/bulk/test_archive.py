@@ -14,11 +14,15 @@ from pyspark.sql import SparkSession
 
 import smile
 from runtime.bulk import archive as archiving
-from runtime.bulk.archive import archive_logs, compact, verify_files
+from runtime.bulk.archive import archive_logs, compact
+from runtime.bulk.archive_files import verify_files
 from runtime.bulk.manifest import ArchiveBusy, ArchivedStream, ArchiveError, Manifest, read_manifest, write_manifest
 from runtime.bulk.source import SmileSource
 from runtime.log.reader import LogReader
 from runtime.log.stream_log import LogCorrupt
+from tests.bulk.archives import archive as plainly
+from tests.bulk.archives import ticks_in
+from tests.bulk.test_archive_gaps import Log
 
 PROGRAM = """
 stream Trades(
@@ -75,7 +79,7 @@ def test_events_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> N
 def test_a_second_run_adds_only_what_is_new(spark: SparkSession, tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "archive"
     publish(data, range(1, 101))
-    archive_logs(spark, archive, [data])
+    plainly(archive, data)
     assert archive_logs(spark, archive, [data])[0].events == 0
     publish(data, range(101, 181))
     assert archive_logs(spark, archive, [data])[0].events == 80
@@ -89,12 +93,12 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("moment", ["before the move", "after one move", "before the manifest", "after the manifest"])
 def test_interrupted_anywhere_each_event_is_there_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    data, archive = tmp_path / "data", tmp_path / "archive"
-    publish(data, range(1, 101))
-    archive_logs(spark, archive, [data])
-    publish(data, range(101, 151))
+    log, archive = Log(tmp_path / "data"), tmp_path / "archive"
+    log.publish(1, 2)
+    plainly(archive, log.directory.folder)
+    log.publish(3, 4)
     calls = 0
 
     def dying(function: Callable[..., None], after: int, *, before: bool) -> Callable[..., None]:
@@ -115,10 +119,11 @@ def test_interrupted_anywhere_each_event_is_there_once(
         else:
             patched.setattr(archiving, "write_manifest", dying(write_manifest, 1, before="before" in moment))
         with pytest.raises(Killed):
-            archive_logs(spark, archive, [data])
-    assert [row[1] for row in read(spark, archive=str(archive), data=str(data))] == list(range(1, 151))
-    archive_logs(spark, archive, [data])
-    assert [row[1] for row in read(spark, archive=str(archive))] == list(range(1, 151))
+            plainly(archive, log.directory.folder)
+    assert ticks_in(archive) == [10, 11, 20, 21] + ([30, 31, 40, 41] if moment == "after the manifest" else [])
+    plainly(archive, log.directory.folder)
+    log.directory.close()
+    assert ticks_in(archive) == [10, 11, 20, 21, 30, 31, 40, 41]
     named = read_manifest(archive).paths
     assert {str(path.relative_to(archive)) for path in (archive / "streams").rglob("*.parquet")} == named
 
@@ -130,11 +135,12 @@ def test_small_files_are_compacted_and_nothing_changes(
     monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 3)
     for start in range(1, 81, 20):
         publish(data, range(start, start + 20))
-        archive_logs(spark, archive, [data])
+        plainly(archive, data)
     before = read(spark, archive=str(archive))
     assert len(read_manifest(archive).paths) == 4
     assert compact(spark, archive, rows=1_000) == 3
     assert len(read_manifest(archive).paths) == 1
+    assert len(read_manifest(archive).retired) == 4, "readers that began before still have them"
     assert read(spark, archive=str(archive)) == before
     assert verify_files(archive) == []
 

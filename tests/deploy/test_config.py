@@ -23,7 +23,8 @@ keep = "checkpoint"
 [checkpoint]
 every = "500 ms"
 [spark]
-archive = { path = "x", every = 3 }
+archive = "history"
+conf = { x = 3 }
 """
 
 
@@ -32,12 +33,19 @@ def test_everything_arrives_with_its_defaults() -> None:
     assert config.required_program() == Path("project/tickets.mpl")
     assert list(config.brokers) == ["west", "hub"]
     assert config.broker("west") == BrokerSettings(
-        "west", "tcp://127.0.0.1:7070", Path("project/w"), "127.0.0.1:8070", "interval", "checkpoint", 500_000
+        "west",
+        "tcp://127.0.0.1:7070",
+        Path("project/w"),
+        "127.0.0.1:8070",
+        "interval",
+        "checkpoint",
+        500_000,
+        archive=Path("project/history"),
     )
     assert config.broker("hub").data == Path("project/data/hub")
     assert config.broker("hub").http is None
     assert config.pins == {"Sold": "hub"}
-    assert config.spark == {"archive": {"path": "x", "every": 3}}
+    assert config.spark == {"archive": "history", "conf": {"x": 3}}
     assert config.addresses == {"west": "tcp://127.0.0.1:7070", "hub": "tcp://localhost:7071"}
 
 
@@ -73,7 +81,8 @@ KEY = "smile1-" + "A" * 86
         (BROKER + "[pins]\nV = 'bb'", "pins.V", "did you mean `b`?"),
         (BROKER + "[pins]\nV = 'other'", "pins.V", "brokers are b"),
         ("[log]\nsync = 'alway'", "log.sync", "did you mean `always`?"),
-        ("[log]\nkeep = 7", "log.keep", "one of all, checkpoint"),
+        ("[log]\nkeep = 7", "log.keep", "one of all, checkpoint, archive"),
+        ('[log]\nkeep = "archive"', "log.keep", 'add archive = "archive" to the section [spark]'),
         ("[checkpoint]\nevery = '10 parsecs'", "checkpoint.every", 'write it like "10 s"'),
         ("[checkpoint]\nevery = '0 s'", "checkpoint.every", 'write it like "10 s"'),
         (BROKER + "[security]\nsecret = 's'", "security.allowed", "`smile keys allow`"),
