@@ -27,6 +27,7 @@ class StreamGate:
     def __init__(self, stream: StreamInput) -> None:
         self._stream = stream
         self._limits = [_limits(cell) for cell in stream.cells]
+        self._remembers = stream.remembers
 
     @property
     def remembers(self) -> bool:
@@ -40,10 +41,13 @@ class StreamGate:
 
     def reason_to_refuse(self, columns: Columns) -> str | None:
         """None if these rows may be logged. Their number and the types of their values have been checked."""
-        for cell, limits, values in zip(self._stream.cells, self._limits, columns, strict=True):
-            problems = [] if isinstance(values, Numbers) and _is_within(limits, values) else _problems_of(cell, values)
-            if problems:
-                return _text(problems, more=len(problems) >= PROBLEMS_SHOWN_MAX)
+        for at, values in enumerate(columns):
+            if not _is_within(self._limits[at], values):
+                problems = _problems_of(self._stream.cells[at], values)
+                if problems:
+                    return _text(problems, more=len(problems) >= PROBLEMS_SHOWN_MAX)
+        if not self._remembers:
+            return None
         try:
             self._stream.check_history(columns)
         except PublishError as error:
@@ -51,7 +55,8 @@ class StreamGate:
         return None
 
     def note(self, columns: Columns) -> None:
-        self._stream.note(columns)
+        if self._remembers:
+            self._stream.note(columns)
 
     def forget(self) -> None:
         self._stream.forget()
@@ -79,13 +84,24 @@ def _limits(cell: Cell) -> tuple[float, float]:
     )
 
 
-def _is_within(limits: tuple[float, float], values: Numbers) -> bool:
-    """Whole columns by their extremes; a nan is neither above nor below anything, hence not within."""
+def _is_within(limits: tuple[float, float], values: Sequence[Value]) -> bool:
+    """Surely, by the extremes of a whole column; everything else is looked at one by one. A nan is neither above nor
+    below anything, hence not within."""
     low, high = limits
-    if values.dtype.kind == "i" and low <= INT_MIN and high >= INT_MAX:
-        return True  # whatever fits the array
-    least, most = np.ndarray.min(values), np.ndarray.max(values)
-    return bool(least >= low and most <= high and math.isfinite(least) and math.isfinite(most))
+    if isinstance(values, Numbers):
+        if values.dtype.kind != "i":
+            least, most = np.ndarray.min(values), np.ndarray.max(values)
+            return bool(least >= low and most <= high and math.isfinite(least) and math.isfinite(most))
+        if low <= INT_MIN and high >= INT_MAX:
+            return True  # whatever fits the array
+        plain = values.view(np.ndarray)
+        if low == 0 and high <= INT_MAX:  # without a sign, what is below 0 is above everything: one look is enough
+            return bool(np.maximum.reduce(plain.view(np.uint64)) <= high)
+        return bool(np.minimum.reduce(plain) >= low and np.maximum.reduce(plain) <= high)
+    if len(values) == 1:
+        value = values[0]
+        return type(value) is int and low <= value <= high
+    return False
 
 
 def _check(cell: Cell, value: Value) -> None:

@@ -310,10 +310,10 @@ class Host(Successions):
             return
         hosted = self.hosted[stream]
         self._publishing.under_way(stream, producer, sequence, source)
-        instructions = hosted.component.handle(event)
-        if any(isinstance(instruction, AppendToLog) for instruction in instructions):
-            self._publishing.accepted(stream, producer, sequence, columns)
-        self._carry_out_all(hosted, instructions, "", None)
+        for instruction in hosted.component.handle(event):
+            if isinstance(instruction, AppendToLog):
+                self._publishing.accepted(stream, producer, sequence, columns)
+            self._carry_out(hosted, instruction, "", None)
 
     def _judge(self, stream: str, event: Published, previous: int | None) -> PublishOutcome | None:
         """Shape first: gates rely on it. A repeat is not judged again: it is in the log, or on its way."""

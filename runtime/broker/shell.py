@@ -252,6 +252,8 @@ class Shell(ABC):
     def _carry_out(self, hosted: Hosted, instruction: Instruction, edge: str, source: bytes | None) -> None:
         name = hosted.name
         match instruction:
+            case AcknowledgePublish(producer, sequence, ticks, repeated):
+                self._publishing.settle(PublishOutcome(name, producer, sequence, ticks, repeated))
             case AppendToLog() | ReserveSilence():
                 assert hosted.log is not None
                 self.logs.write(name, hosted.log, instruction)
@@ -266,8 +268,6 @@ class Shell(ABC):
                 self.logs.read_later(name, hosted.log, instruction, source if instruction.edge == edge else None)
             case Deliver() | Stepped():
                 self._tell(hosted, instruction)
-            case AcknowledgePublish(producer, sequence, ticks, repeated):
-                self._publishing.settle(PublishOutcome(name, producer, sequence, ticks, repeated))
             case RefusePublish():
                 self._publishing.settle(_refusal(hosted, instruction))
             case ReportFailed(place, code, reason):

@@ -18,6 +18,7 @@ from typing import Protocol
 import zmq
 
 from runtime.broker.endpoints import ANSWERS_HWM, INPUT_HWM, TOPIC_BYTES, Context, Socket, common_options
+from runtime.broker.multipart import receive_now, send_now
 from runtime.protocol.messages import Message
 from runtime.security.endpoints import secure_client, split_address
 from runtime.security.keys import Keys
@@ -190,7 +191,7 @@ class Uplink:
 
     def _send(self, frames: list[bytes]) -> int | None:
         try:
-            self.dealer.send_multipart(frames, zmq.DONTWAIT, copy=len(frames) == 1)
+            send_now(self.dealer, frames)
         except zmq.Again:
             self.counters["dropped"] += 1
             return None
@@ -239,9 +240,8 @@ class Uplink:
 
     def read_control(self) -> None:
         for _ in range(MESSAGES_PER_TURN):
-            try:
-                frames = self.dealer.recv_multipart(zmq.DONTWAIT, copy=False)
-            except zmq.Again:
+            frames = receive_now(self.dealer)
+            if frames is None:
                 return
             self._decode([frame.buffer for frame in frames])
 
@@ -250,9 +250,8 @@ class Uplink:
         for _ in range(MESSAGES_PER_TURN):
             if self._steady_us() > limit_us:
                 return
-            try:
-                frames = self.subscriber.recv_multipart(zmq.DONTWAIT, copy=False)
-            except zmq.Again:
+            frames = receive_now(self.subscriber)
+            if frames is None:
                 return
             if len(frames[0]) <= TOPIC_BYTES:
                 self.counters["refused.topic"] += 1

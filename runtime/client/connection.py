@@ -131,11 +131,20 @@ class Connection:
 
     # Publishing
 
-    def publish(self, stream: str, columns: Columns, producer: tuple[str, int] | None = None) -> Future[Ticks]:
+    def publish(
+        self,
+        stream: str,
+        columns: Columns,
+        producer: tuple[str, int] | None = None,
+        *,
+        chain: int = 0,
+        is_joint: bool = False,
+    ) -> Future[Ticks]:
         """The ticks, once the rows are durable. Repeated until a broker answers; PublishRefused if it says no.
 
         `producer`: (name, number) under which the rows are logged once, whoever repeats them and whenever; otherwise
-        this connection takes care of repeats, and publishes to one stream keep their order.
+        this connection takes care of repeats, and publishes to one stream keep their order. `chain`, `is_joint`: as in
+        `lanes.Entry`.
         """
         home = self.deployment.get("placement", {}).get(stream)
         if home is None:
@@ -151,7 +160,8 @@ class Connection:
                 raise ConnectionClosed("the connection is closed")
             self._under_way += 1
             if producer is None:
-                entry = Entry(stream, self._producer, next(self._sequences), columns, is_ordered=True)
+                number = next(self._sequences)
+                entry = Entry(stream, self._producer, number, columns, True, chain, is_joint)
             else:
                 # Answers name the producer only, so a producer is one of one stream.
                 entry = Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, is_ordered=False)
@@ -165,6 +175,9 @@ class Connection:
         if lane is None:
             uplink = self._uplink(self.deployment["brokers"][home])
             lane = self._lanes[entry.stream] = Lane(uplink.send_record_if_welcome)
+        if lane.is_broken(entry):
+            entry.future.set_exception(lane.broken(entry))
+            return
         try:
             first = lane.add(entry, self._clock.steady_us())
             if first is not entry:
@@ -449,10 +462,8 @@ class Connection:
                         return
             case control.PublishRefused():
                 for lane in self._lanes.values():
-                    found = lane.refused(record, self._clock.steady_us())
-                    if found is not None:
-                        found[0].future.set_exception(found[1])
-                        return
+                    for entry, error in lane.refused(record, self._clock.steady_us()):
+                        entry.future.set_exception(error)
             case _:
                 self._answered(uplink, record)
 

@@ -3,6 +3,9 @@
 The connection's thread owns the lanes. Every publish names the one before it that is still open, so that a broker that
 missed one refuses those after it instead of changing the order. Whatever was sent keeps its number: a repeat is
 recognised by the log, through any restart.
+
+A publish that is joint, several calls in one, may be refused because of one of them. Then everything of its chain that
+came after it comes back too, unlogged: the broker took none of it, because each named the one before it.
 """
 
 from __future__ import annotations
@@ -22,19 +25,25 @@ RETRY_US_MAX = 4_000_000
 UNSENT_US = 10_000
 """One that found no room in the socket, or no broker, is tried again after this."""
 
+BROUGHT_BACK = "brought-back"
+"""The code of a refusal that is about a joint publish further ahead in the same chain."""
+
 Columns = tuple[Sequence[Value], ...]
 Ticks = Sequence[int]
 
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """`is_ordered`: comes after the one before it in its lane. `due_us`: when it is to be sent (again)."""
+    """`is_ordered`: comes after the one before it in its lane. `due_us`: when it is to be sent (again). `chain`: those
+    of one number come back together when one that `is_joint` is refused; later chains have higher numbers."""
 
     stream: str
     producer: str
     sequence: int
     columns: Columns
     is_ordered: bool
+    chain: int = 0
+    is_joint: bool = False
     future: Future[Ticks] = field(default_factory=Future)
     due_us: int = 0
     attempts: int = 0
@@ -49,6 +58,7 @@ class Lane:
         self._newest: Entry | None = None  # the last that is ordered
         self._wake_us: int | None = None  # nothing is due before
         self._is_blocked = False  # something could not be sent: what comes after it waits
+        self._broken_chain = 0  # of this and lower numbers nothing is sent any more
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -102,17 +112,31 @@ class Lane:
     def acknowledged(self, record: control.Acknowledged) -> Entry | None:
         return self._entries.pop((record.producer, record.sequence), None)
 
-    def refused(self, record: control.PublishRefused, now_us: int) -> tuple[Entry, PublishRefused] | None:
-        """The entry that is refused for good, and why; None if it will be sent again."""
+    def refused(self, record: control.PublishRefused, now_us: int) -> list[tuple[Entry, PublishRefused]]:
+        """What is refused for good, in order, and why; nothing if it will be sent again."""
         entry = self._entries.get((record.producer, record.sequence))
         if entry is None:
-            return None
+            return []
         if record.retry_after_ms:
             entry.due_us = min(entry.due_us, now_us + record.retry_after_ms * 1_000)
             self._wake_us = entry.due_us if self._wake_us is None else min(self._wake_us, entry.due_us)
-            return None
-        del self._entries[record.producer, record.sequence]
-        return entry, PublishRefused(record.code, record.reason, record.uncertain)
+            return []
+        found = [(entry, PublishRefused(record.code, record.reason, record.uncertain))]
+        if entry.is_joint:
+            self._broken_chain = entry.chain
+            names = list(self._entries)
+            after = (self._entries[name] for name in names[names.index((record.producer, record.sequence)) + 1 :])
+            found += [(one, self.broken(one)) for one in after if one.chain == entry.chain]
+        for one, _ in found:
+            del self._entries[one.producer, one.sequence]
+        return found
+
+    def is_broken(self, entry: Entry) -> bool:
+        """Was it made before anybody knew that its chain is broken? Then it must not be sent."""
+        return 0 < entry.chain <= self._broken_chain
+
+    def broken(self, entry: Entry) -> PublishRefused:
+        return PublishRefused(BROUGHT_BACK, f"a publish before {entry.sequence} was refused")
 
     def clear(self) -> list[Entry]:
         entries, self._entries = list(self._entries.values()), {}

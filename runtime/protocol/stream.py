@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -40,20 +39,6 @@ from runtime.protocol.producers import Producers
 from runtime.protocol.validation import Place
 
 
-@dataclass(frozen=True, slots=True)
-class PendingAppend:
-    number: int
-    rows: Batch
-    producer: str
-    sequence: int
-
-
-@dataclass(frozen=True, slots=True)
-class PendingReservation:
-    number: int
-    tick: int
-
-
 class StreamComponent(Component):
     """`covered_tick`: everything up to here is event or promised silence. `assigned_tick` is at least that."""
 
@@ -68,7 +53,7 @@ class StreamComponent(Component):
         self.producers = Producers(self.tuning.producer_window, self.tuning.producers_max)
         self.out_edges: dict[str, EventOutEdge] = {}
         self.is_stopped = False
-        self._pending: deque[PendingAppend | PendingReservation] = deque()
+        self._pending: deque[AppendToLog | ReserveSilence] = deque()
         self._pending_names: set[tuple[str, int]] = set()
         self._write_number = 0
         self._silence_target = NO_TICK
@@ -115,25 +100,26 @@ class StreamComponent(Component):
     def _publish(self, event: Published) -> None:
         if not event.is_checked:
             self.check_publish(event)
-        first_ticks = self.producers.ticks_of(event.producer, event.sequence)
+        producer, sequence = event.producer, event.sequence
+        first_ticks = self.producers.ticks_of(producer, sequence)
         if first_ticks is not None:  # E3: a repeat returns the first tick
             self.counters["publishes_repeated"] += 1
-            self.emit(AcknowledgePublish(event.producer, event.sequence, first_ticks, repeated=True))
+            self.emit(AcknowledgePublish(producer, sequence, first_ticks, repeated=True))
             return
-        if (event.producer, event.sequence) in self._pending_names:  # its acknowledgement is on the way
+        if (producer, sequence) in self._pending_names:  # its acknowledgement is on the way
             self.counters["publishes_repeated"] += 1
             return
         refusal = self._reason_to_refuse(event)
         if refusal:
             self.counters["publishes_refused"] += 1
-            self.emit(RefusePublish(event.producer, event.sequence, refusal))
+            self.emit(RefusePublish(producer, sequence, refusal))
             return
         ticks = self._assign(event.now_us, len(event.columns[0]) if event.columns else 1)
-        self._write_number += 1
-        rows = Batch.events(ticks, event.columns)
-        self._pending.append(PendingAppend(self._write_number, rows, event.producer, event.sequence))
-        self._pending_names.add((event.producer, event.sequence))
-        self.emit(AppendToLog(self.epoch, self._write_number, rows, event.producer, event.sequence))
+        self._write_number = number = self._write_number + 1
+        write = AppendToLog(self.epoch, number, Batch.events(ticks, event.columns), producer, sequence)
+        self._pending.append(write)
+        self._pending_names.add((producer, sequence))
+        self._instructions.append(write)
 
     def is_repeat(self, producer: str, sequence: int) -> bool:
         """Is this publish logged or on its way? Then whoever checks new events must not judge it: it is not new."""
@@ -146,8 +132,9 @@ class StreamComponent(Component):
         if len(event.columns) != len(payload):
             raise BadShape(self.name, "Published", f"{len(event.columns)} columns, the stream has {len(payload)}")
         count = len(event.columns[0]) if payload else 1
-        if count == 0 or any(len(values) != count for values in event.columns):
-            raise BadShape(self.name, "Published", "no rows, or columns of different lengths")
+        for values in event.columns:
+            if len(values) != count or not count:
+                raise BadShape(self.name, "Published", "no rows, or columns of different lengths")
         if count > self.tuning.publish_rows_max:
             raise TooLarge(self.name, "Published", f"{count} rows, bound {self.tuning.publish_rows_max}")
         if not self.tuning.trusts_peers:
@@ -196,10 +183,10 @@ class StreamComponent(Component):
         """E3: only now is anything told or acknowledged."""
         if number > self._write_number:
             raise BadRange(self.name, "LogWritten", f"write {number} was never asked for")
-        together: list[PendingAppend] = []
+        together: list[AppendToLog] = []
         while self._pending and self._pending[0].number <= number:
             write = self._pending.popleft()
-            if isinstance(write, PendingAppend):
+            if isinstance(write, AppendToLog):
                 together.append(write)
                 continue
             self._appended(together)
@@ -208,16 +195,16 @@ class StreamComponent(Component):
             self._promise_silence(self._silence_target)
         self._appended(together)
 
-    def _appended(self, writes: list[PendingAppend]) -> None:
+    def _appended(self, writes: list[AppendToLog]) -> None:
         """Publishes that became durable together are told in one message, and acknowledged one by one."""
         if not writes:
             return
         self._tell(writes[-1].rows.max_ticks[-1], Batch.concat([write.rows for write in writes]))
         for write in writes:
-            self._pending_names.discard((write.producer, write.sequence))
-            ticks = write.rows.max_ticks
-            self.producers.remember(write.producer, write.sequence, ticks)
-            self.emit(AcknowledgePublish(write.producer, write.sequence, ticks, repeated=False))
+            producer, sequence, ticks = write.producer, write.sequence, write.rows.max_ticks
+            self._pending_names.discard((producer, sequence))
+            self.producers.remember(producer, sequence, ticks)
+            self._instructions.append(AcknowledgePublish(producer, sequence, ticks, repeated=False))
 
     def _tell(self, up_to_tick: int, rows: Batch) -> None:
         """All ticks since the last message: these events, otherwise silence."""
@@ -236,7 +223,7 @@ class StreamComponent(Component):
         """A failed write may have happened or not: nothing is promised, and nobody guesses."""
         self.is_stopped = True
         for write in self._pending:
-            if isinstance(write, PendingAppend):
+            if isinstance(write, AppendToLog):
                 self.emit(RefusePublish(write.producer, write.sequence, event.reason, uncertain=True))
         self._pending.clear()
         self._pending_names.clear()
@@ -257,8 +244,9 @@ class StreamComponent(Component):
         else:
             tick = self._silence_target + self.tuning.reserve_us * self.spec.ticks_per_us
             self._write_number += 1
-            self._pending.append(PendingReservation(self._write_number, tick))
-            self.emit(ReserveSilence(self.epoch, self._write_number, tick))
+            write = ReserveSilence(self.epoch, self._write_number, tick)
+            self._pending.append(write)
+            self.emit(write)
 
     def is_reserved(self, tick: int) -> bool:
         """E3: durable before it is promised."""
@@ -266,7 +254,7 @@ class StreamComponent(Component):
 
     def _promise_silence(self, tick: int) -> None:
         """Not past a tick that a pending event already has."""
-        appends = [write.rows.max_ticks[0] for write in self._pending if isinstance(write, PendingAppend)]
+        appends = [write.rows.max_ticks[0] for write in self._pending if isinstance(write, AppendToLog)]
         tick = min([tick, *(first - 1 for first in appends)])
         if tick > self.covered_tick and self.is_reserved(tick):
             self._tell(tick, Batch.empty(self.relation.width, events=True))

@@ -146,7 +146,12 @@ class Place:
 
     def check_values(self, column: Column, values: Sequence[Value], visible: Sequence[bool] | None) -> None:
         """Types of one column; a row that is not visible may have nulls outside its key."""
-        strange = _types_of(values) - _TYPES[column.type]
+        allowed = _TYPES[column.type]
+        if type(values) is list and len(values) == 1 and type(values[0]) in allowed:
+            return  # single events
+        if type(values) is Numbers and _ARRAY_TYPES[values.dtype.kind] in allowed:
+            return
+        strange = _types_of(values) - allowed
         if not strange:
             return
         if column.nullable:

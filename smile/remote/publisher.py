@@ -1,10 +1,11 @@
 """Publishing over a connection: single rows travel together when there are many, and nobody waits when there are few.
 
-One `Lane` per stream. A call is sent at once if nothing is under way; while an acknowledgement is outstanding, small
-calls gather and leave together as one message. Each call stays all in or all out and has its own future: should a
-broker refuse a message of several calls, they are sent again one by one, in order, so that only those that break a rule
-fail. The order of calls is kept: nothing overtakes a gathered message. The connection repeats a message until it is
-acknowledged or refused; this file knows nothing about sockets.
+One `Lane` per stream. A call is sent at once while few messages are under way; then small calls gather and leave
+together as one message. Each call stays all in or all out and has its own future: should a broker refuse a message of
+several calls, they are sent again one by one, so that only those that break a rule fail. The order of calls is kept:
+what was sent after a refused message of several calls comes back with it (a *chain*, `runtime/client/lanes.py`) and
+waits for its turn. The connection repeats a message until it is acknowledged or refused; this file knows nothing about
+sockets.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
+from operator import attrgetter
 from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
 
 from runtime.client.errors import ConnectionClosed, PublishRefused
+from runtime.client.lanes import BROUGHT_BACK
 from runtime.columns import Numbers, numbers
 from runtime.protocol.coverage import NO_TICK
 from smile.errors import Closed, NotAllowed, PublishUncertain, SmileError, TimedOut
@@ -30,10 +34,14 @@ GATHER_ROWS = 4_096
 """A message of several calls has at most so many rows."""
 
 LARGE_ROWS = 512
-"""A call of so many rows is a message of its own and waits for no acknowledgement but that of a gathered message."""
+"""A call of so many rows is a message of its own."""
 
 WINDOW = 16
 """Messages of one stream that may be under way at once."""
+
+SMALL_WINDOW = 4
+"""Small calls are sent at once while fewer messages than this are under way: enough that a broker always has the next
+one, few enough that a busy broker gets many calls in one message."""
 
 PENDING_ROWS_MAX = 262_144
 """Rows of one stream that may wait to be sent; then `publish` waits, too."""
@@ -46,13 +54,16 @@ Once = tuple[str, int]
 class Send(Protocol):
     """As `Connection.publish`."""
 
-    def __call__(self, stream: str, columns: Columns, producer: Once | None = None) -> Future[Ticks]: ...
+    def __call__(
+        self, stream: str, columns: Columns, producer: Once | None = None, *, chain: int = 0, is_joint: bool = False
+    ) -> Future[Ticks]: ...
 
 
 @dataclass(eq=False)
 class _Call:
-    """One call of publish: its future gives the tick of a single row, or the ticks of many."""
+    """One call of publish: its future gives the tick of a single row, or the ticks of many. Numbered in order."""
 
+    number: int
     columns: Columns
     rows: int
     single: bool
@@ -77,8 +88,11 @@ class Lane:
         self._timeout = timeout
         self._pending: deque[_Call] = deque()
         self._pending_rows = 0
+        self._calls = count()
         self._under_way = 0
-        self._is_gathered_under_way = False
+        self._joint_under_way = 0  # messages of several calls
+        self._chain = 1
+        self._is_broken = False  # calls have come back: what is still under way comes first
         self._changed = threading.Condition(threading.RLock())
         self._is_closed = False
 
@@ -86,9 +100,9 @@ class Lane:
 
     def submit(self, columns: Columns, rows: int, *, single: bool, once: Once | None = None) -> Future[Any]:
         """Waits only while too many rows are pending; TimedOut if there is no room in time."""
-        call = _Call(columns, rows, single, once=once)
         with self._changed:
             self._await_room(rows)
+            call = _Call(next(self._calls), columns, rows, single, once=once)
             self._pending.append(call)
             self._pending_rows += rows
             self._pump()
@@ -109,9 +123,15 @@ class Lane:
 
     def _pump(self) -> None:
         """Send what may be sent now."""
-        while self._pending and self._under_way < WINDOW and not self._is_gathered_under_way:
-            is_worth_it = self._pending_rows >= GATHER_ROWS or self._pending[0].is_alone
-            if self._under_way and not is_worth_it:
+        while self._pending and self._under_way < WINDOW:
+            if self._is_broken and self._under_way:
+                return
+            self._is_broken = False
+            first = self._pending[0]
+            if first.once is not None and self._joint_under_way:
+                return  # it is in no chain, and would overtake what comes back
+            is_worth_it = self._pending_rows >= GATHER_ROWS or first.is_alone
+            if self._under_way >= SMALL_WINDOW and not is_worth_it:
                 return  # gather
             calls = self._next_message()
             if calls:
@@ -134,10 +154,11 @@ class Lane:
 
     def _dispatch(self, calls: list[_Call]) -> None:
         self._under_way += 1
-        self._is_gathered_under_way = len(calls) > 1
-        columns = calls[0].columns if len(calls) == 1 else _joined([call.columns for call in calls])
+        is_joint = len(calls) > 1
+        self._joint_under_way += is_joint
+        columns = _joined([call.columns for call in calls]) if is_joint else calls[0].columns
         try:
-            sent = self._send(self.stream.name, columns, producer=calls[0].once)
+            sent = self._send(self.stream.name, columns, calls[0].once, chain=self._chain, is_joint=is_joint)
         except Exception as error:  # noqa: BLE001  the connection is closed, or it is too large: the caller's to know
             sent = Future()
             sent.set_exception(error)
@@ -149,18 +170,29 @@ class Lane:
         error = sent.exception()
         with self._changed:
             self._under_way -= 1
-            self._is_gathered_under_way = self._is_gathered_under_way and len(calls) == 1
+            self._joint_under_way -= len(calls) > 1
             if error is None:
                 self.last_tick = max(self.last_tick, sent.result()[-1])
-            elif len(calls) > 1 and isinstance(error, PublishRefused) and not error.uncertain:
-                for call in reversed(calls):
-                    call.was_refused = True
-                    self._pending.appendleft(call)
-                    self._pending_rows += call.rows
+            elif isinstance(error, PublishRefused) and self._take_back(calls, error):
                 calls = []
             self._pump()
             self._changed.notify_all()
         self._answer(calls, sent, error)
+
+    def _take_back(self, calls: list[_Call], error: PublishRefused) -> bool:
+        """Calls of which nobody knows yet whether they break a rule wait again, in their old order; False if there is
+        nothing to find out."""
+        is_brought_back = error.code == BROUGHT_BACK
+        if error.uncertain or not (is_brought_back or len(calls) > 1) or self._is_closed:
+            return False
+        if not is_brought_back:
+            self._chain += 1
+            self._is_broken = True
+            for call in calls:
+                call.was_refused = True
+        self._pending = deque(sorted((*calls, *self._pending), key=attrgetter("number")))
+        self._pending_rows += sum(call.rows for call in calls)
+        return True
 
     def _answer(self, calls: list[_Call], sent: Future[Ticks], error: BaseException | None) -> None:
         """Outside the lock: a future's callbacks may do anything."""

@@ -76,9 +76,8 @@ def test_whatever_is_lost_or_refused_the_rest_is_logged_once_and_in_order(seed: 
                 if found is not None:
                     found.future.set_result(answer.ticks)
             else:
-                refused = lane.refused(answer, now_us)
-                if refused is not None:
-                    refused[0].future.set_exception(refused[1])
+                for refused, error in lane.refused(answer, now_us):
+                    refused.future.set_exception(error)
     assert len(lane) == 0
     assert stream.logged == [n for n in range(60) if n not in stream.bad]
     for one in entries:

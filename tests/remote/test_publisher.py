@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
 import smile
+from runtime.client import lanes
 from runtime.client.errors import ConnectionClosed, PublishRefused
+from runtime.client.lanes import BROUGHT_BACK, Entry
+from runtime.wire import control
 from smile.remote import publisher
 from smile.remote.publisher import GATHER_ROWS, LARGE_ROWS, WINDOW, Lane
 from smile.streams import StreamInput
@@ -26,8 +32,16 @@ class Wire:
 
     sent: list[tuple[list[list[object]], Future[Any], object]] = field(default_factory=list)
 
-    def __call__(self, stream: str, columns: Any, producer: tuple[str, int] | None = None) -> Future[Any]:
-        assert stream == "S"
+    def __call__(
+        self,
+        stream: str,
+        columns: Any,
+        producer: tuple[str, int] | None = None,
+        *,
+        chain: int = 0,
+        is_joint: bool = False,
+    ) -> Future[Any]:
+        assert (stream, chain > 0) == ("S", True)
         future: Future[Any] = Future()
         self.sent.append(([list(column) for column in columns], future, producer))
         return future
@@ -50,7 +64,9 @@ def wire() -> Wire:
 
 
 @pytest.fixture
-def lane(wire: Wire) -> Lane:
+def lane(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> Lane:
+    """One that gathers as soon as anything is under way."""
+    monkeypatch.setattr(publisher, "SMALL_WINDOW", 1)
     return Lane(StreamInput(PROGRAM.checked.program.streams["S"], PROGRAM.streams["S"]), wire, timeout=0.05)
 
 
@@ -96,15 +112,129 @@ def test_a_refused_message_of_several_calls_is_sent_again_one_by_one(lane: Lane,
     assert (caught.value.problems[0].row, caught.value.value) == (1, 4)
 
 
-def test_nothing_overtakes_a_gathered_message(lane: Lane, wire: Wire) -> None:
+def test_a_few_small_calls_go_at_once_before_any_gather(
+    lane: Lane, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "SMALL_WINDOW", 3)
+    for key in range(6):
+        put(lane, key)
+    assert wire.sent_keys() == [[0], [1], [2]]
+    wire.acknowledge(0)
+    assert wire.sent_keys()[3:] == [[3, 4, 5]]
+
+
+def test_what_follows_a_refused_message_of_several_calls_comes_back_with_it(lane: Lane, wire: Wire) -> None:
     put(lane, 1)
     put(lane, 2)
     put(lane, 3)
     wire.acknowledge(0)
     put(lane, *range(10, 10 + LARGE_ROWS))
+    assert [len(keys) for keys in wire.sent_keys()] == [1, 2, LARGE_ROWS]
+    wire.refuse(1, row=1)
+    assert len(wire.sent) == 3, "first everything has to be back"
+    wire.refuse(2, code=BROUGHT_BACK)
+    assert wire.sent_keys()[3:] == [[2], [3], [*range(10, 10 + LARGE_ROWS)]]
+
+
+def test_a_name_waits_for_messages_of_several_calls(lane: Lane, wire: Wire) -> None:
+    put(lane, 1)
+    put(lane, 2)
+    put(lane, 3)
+    wire.acknowledge(0)
+    lane.submit(([4], ["x"]), 1, single=True, once=("till", 7))
     assert wire.sent_keys() == [[1], [2, 3]]
     wire.acknowledge(1)
-    assert len(wire.sent) == 3
+    assert wire.sent_keys()[2:] == [[4]]
+
+
+class Loose:
+    """A connection and a broker's stream, between which anything is lost: a client's lane, its publishes and their
+    answers under way, and the rules of `runtime/broker/publishing.py`. Keys that are negative break a rule."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.logged: list[int] = []
+        self.joint = 0
+        self._newest = -1
+        self._ticks: dict[int, range] = {}
+        self._handed: deque[Entry] = deque()  # to the connection's thread
+        self._sent: deque[control.Publish] = deque()
+        self._lane = lanes.Lane(self._put)
+        self._numbers = count()
+        self._now_us = 0
+
+    def __call__(
+        self, stream: str, columns: Any, producer: object = None, *, chain: int = 0, is_joint: bool = False
+    ) -> Future[Any]:
+        self.joint += is_joint
+        made = Entry(stream, "p", next(self._numbers), columns, True, chain, is_joint)
+        self._handed.append(made)
+        return made.future
+
+    def _put(self, publish: control.Publish) -> bool:
+        self._sent.append(publish)
+        return True
+
+    def go_on(self) -> None:
+        self._now_us += 200_000
+        for _ in range(self.chance.randrange(4)):
+            if self._handed:
+                entry = self._handed.popleft()
+                if self._lane.is_broken(entry):
+                    entry.future.set_exception(self._lane.broken(entry))
+                else:
+                    self._lane.add(entry, self._now_us)
+        self._lane.pump(self._now_us)
+        while self._sent and self.chance.random() < 0.8:
+            publish = self._sent.popleft()
+            answer = self._judged(publish) if self.chance.random() < 0.9 else None
+            if self.chance.random() < 0.1:
+                answer = None
+            if isinstance(answer, control.Acknowledged):
+                found = self._lane.acknowledged(answer)
+                if found is not None:
+                    found.future.set_result(answer.ticks)
+            elif answer is not None:
+                for entry, error in self._lane.refused(answer, self._now_us):
+                    entry.future.set_exception(error)
+
+    def _judged(self, publish: control.Publish) -> control.Acknowledged | control.PublishRefused:
+        name, keys = (publish.producer, publish.sequence), [key for key in publish.columns[0] if isinstance(key, int)]
+        if publish.sequence in self._ticks:
+            return control.Acknowledged(*name, self._ticks[publish.sequence], True)
+        if publish.previous is not None and publish.previous != self._newest:
+            return control.PublishRefused(*name, "order", "", False, 1)
+        if min(keys) < 0:
+            return control.PublishRefused(*name, "rule", "bad", False, 0)
+        self._ticks[publish.sequence] = range(len(self.logged), len(self.logged) + len(keys))
+        self.logged += keys
+        self._newest = publish.sequence
+        return control.Acknowledged(*name, self._ticks[publish.sequence], False)
+
+
+def test_whatever_is_lost_or_refused_calls_are_logged_once_and_in_order() -> None:
+    joint = 0
+    for seed in range(15):
+        loose = Loose(seed)
+        lane = Lane(StreamInput(PROGRAM.checked.program.streams["S"], PROGRAM.streams["S"]), loose, timeout=1.0)
+        keys = [key if loose.chance.random() > 0.05 else -key for key in range(1, 100)]
+        futures = []
+        for key in keys:
+            futures.append(put(lane, key, single=True))
+            while loose.chance.random() < 0.3:
+                loose.go_on()
+        for _ in range(5_000):
+            loose.go_on()
+            if futures[-1].done() and all(future.done() for future in futures):
+                break
+        assert loose.logged == [key for key in keys if key > 0], seed
+        for key, future in zip(keys, futures, strict=True):
+            if key > 0:
+                assert loose.logged[future.result(0)] == key
+            else:
+                assert isinstance(future.exception(0), smile.PublishError)
+        joint += loose.joint
+    assert joint > 15, "most calls were gathered, and some of these messages refused"
 
 
 def test_refusals_have_the_classes_of_the_embedded_system(lane: Lane, wire: Wire) -> None:
@@ -135,11 +265,13 @@ def test_a_name_is_sent_alone_and_with_its_name(lane: Lane, wire: Wire) -> None:
     assert wire.sent_keys()[3] == [4]
 
 
-def test_arrays_stay_arrays() -> None:
+def test_arrays_stay_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
     program = smile.compile("stream N (a int, f float);")
 
-    def send(stream: str, columns: Any, producer: object = None) -> Future[Any]:
+    def send(
+        stream: str, columns: Any, producer: object = None, *, chain: int = 0, is_joint: bool = False
+    ) -> Future[Any]:
         found.append(columns)
         return Future()
 
@@ -148,6 +280,7 @@ def test_arrays_stay_arrays() -> None:
         columns, rows = lane.stream.encode_many({"a": np.arange(LARGE_ROWS), "f": np.ones(LARGE_ROWS)})
         lane.submit(columns, rows, single=False)
     lane = Lane(lane.stream, send, 1.0)
+    monkeypatch.setattr(publisher, "SMALL_WINDOW", 1)
     for _ in range(1 + 2 * GATHER_ROWS // LARGE_ROWS):
         columns, rows = lane.stream.encode_many({"a": np.arange(LARGE_ROWS // 2), "f": np.ones(LARGE_ROWS // 2)})
         lane.submit(columns, rows, single=False)
