@@ -1,8 +1,8 @@
 """Many subscribers in one process: `python -m tests.chaos.crowd '<json>'`. Each has a connection of its own, as if it
 were alone.
 
-They write down how long every change took from its publisher to them, and in the end which rows they have. Ends when
-the file `stop` appears.
+They write down how long every change took from its publisher to them, and in the end which rows they have. It ends when
+the file `stop` appears and all of them have the rows that it names, or do not get them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import smile
 from smile.subscription import Change
 
 LOOK_EVERY_S = 0.05
+CATCH_UP_S = 60.0
 
 
 @dataclass(frozen=True)
 class Order:
-    """`out` is the file for the result; `stop` the one that ends it."""
+    """`out` is the file for the result; `stop` the one that ends it: the newest row of each sensor, as JSON."""
 
     address: str
     count: int
@@ -53,12 +54,20 @@ class Member:
             self.heard.append((now, now - sent / 1e6))
 
 
+def _await_rows(members: list[Member], stop: Path) -> None:
+    meant = {int(sensor): sent for sensor, sent in json.loads(stop.read_text()).items()} if stop.exists() else {}
+    end = time.monotonic() + CATCH_UP_S
+    while any(member.rows != meant for member in members) and time.monotonic() < end:
+        time.sleep(LOOK_EVERY_S)
+
+
 def main(text: str) -> None:
     order = Order(**json.loads(text))
     members = [Member(order.address) for _ in range(order.count)]
     Path(f"{order.out}.ready").touch()
     while not Path(order.stop).exists() and os.getppid() != 1:
         time.sleep(LOOK_EVERY_S)
+    _await_rows(members, Path(order.stop))
     result = [{"heard": member.heard, "rows": member.rows} for member in members]
     made = Path(f"{order.out}.new")
     made.write_text(json.dumps(result))
