@@ -77,12 +77,13 @@ GROUPS = (
     "tests/bulk/",
     "tests/cli/test_commands",
     "tests/gateway/test_http",
+    "tests/kernels/test_tiers",
     "tests/remote/",
     "tests/security/test_secured_brokers",
     "tests/test_packaging",
 )
-"""Tests that share what is slow to start or to make (a Spark session, brokers, an installed copy): each group stays in
-one process."""
+"""Tests that share what is slow to start or to make (Spark, brokers, compiled kernels, an installed copy): each group
+stays in one process."""
 
 THREAD_END_S = 30.0
 

@@ -43,7 +43,8 @@ def commands() -> Iterator[tuple[str, Any]]:
     yield from walk("", typer.main.get_command(app))
 
 
-NAMES = [name for name, _ in commands()]
+COMMANDS = dict(commands())
+NAMES = list(COMMANDS)
 
 
 def test_there_are_all_commands() -> None:
@@ -55,7 +56,7 @@ def test_there_are_all_commands() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_teaches_with_an_example_that_parses(name: str) -> None:
-    command = dict(commands())[name]
+    command = COMMANDS[name]
     examples = re.findall(r"Example: (.*)", command.help or "")
     assert examples, "no example"
     own = [part for example in examples for part in re.split(r"[|]|&&", example) if part.strip().startswith("smile ")]
@@ -67,7 +68,7 @@ def test_help_teaches_with_an_example_that_parses(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_and_argument_says_what_it_is(name: str) -> None:
-    for parameter in dict(commands())[name].params:
+    for parameter in COMMANDS[name].params:
         assert getattr(parameter, "help", None), f"{name}: {parameter.name}"
 
 

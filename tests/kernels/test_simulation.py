@@ -23,7 +23,7 @@ from runtime.simulation.schedules import draw_schedule
 from runtime.simulation.simulator import run_schedule
 from tests.kernels.stars import fused
 
-SEEDS = {"figure 1": 100, "rejected for good": 40, "many aggregates": 40}
+SEEDS = {"figure 1": 50, "rejected for good": 25, "many aggregates": 25}
 MPL_STREAMS = """
 stream sell (k int, g int, v int[0..9], w int);
 stream west (k int, g int, v int[0..9], w int);

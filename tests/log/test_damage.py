@@ -33,7 +33,7 @@ def test_truncated_files(made: Judge, cases: int) -> None:
 
 @pytest.mark.slow
 def test_flipped_bits(made: Judge, cases: int) -> None:
-    verdicts = run(made, flips(made.files, random_places(made.files, Random(3), 500 * cases)))
+    verdicts = run(made, flips(made.files, random_places(made.files, Random(3), 250 * cases)))
     assert verdicts["stopped"] > 50
     assert verdicts["right"] > 50
 

@@ -17,7 +17,7 @@ from tests.log.recorded_disk import recorded
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost(cases: int) -> None:
     with quick_folder() as folder:
-        moments, events = cuts(folder, 120 * cases, seed=7)
+        moments, events = cuts(folder, 80 * cases, seed=7)
     assert len(moments) >= 3, "cuts while opening, while working, and after a commit that nobody was told of"
     assert events > 1000
 
