@@ -19,20 +19,31 @@ from smile.program import Program
 
 
 def component_digests(deployment: Deployment, program: Program) -> dict[str, str]:
-    """Of all hosted components. Each includes those of what it reads."""
+    """Of all hosted components. Each includes those of what it reads.
+
+    A stream can only get more columns (`runtime/log/schema.py`), which changes nothing for whoever does not use them:
+    so its readers depend on which stream it is, and on its columns only as far as they use them.
+    """
     found: dict[str, str] = {}
+    read: dict[str, str] = {}
     for name, component in components_of(deployment, program).items():
-        said = {
+        said: dict[str, object] = {
             "version": version("smile-mpl"),
             "data": deployment.identity,
             "plan": component_data(component),
             "code": _code(program.plan, name),
             "rows": _rows(deployment, component),
-            "reads": [found[edge.sender] for edge in component.in_edges],
+            "reads": [read[edge.sender] for edge in component.in_edges],
         }
-        text = json.dumps(said, sort_keys=True, ensure_ascii=True, default=repr)
-        found[name] = hashlib.sha256(text.encode()).hexdigest()
+        found[name] = read[name] = _digest(said)
+        if name in program.plan.streams and component.is_stream:
+            read[name] = _digest({**said, "plan": {**component_data(component), "relation": None}})
     return found
+
+
+def _digest(said: dict[str, object]) -> str:
+    text = json.dumps(said, sort_keys=True, ensure_ascii=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _code(plan: ProgramPlan, name: str) -> object:
