@@ -47,7 +47,7 @@ from runtime.security.signatures import check_serial
 from runtime.security.zap import Authenticator
 from smile.deploy.bundles import BundleRefused, check_signature, components_of, table_rows_of, verify
 from smile.deploy.config import BrokerSettings
-from smile.deploy.deployment import TABLES_FOLDER, Deployment, DeploymentError
+from smile.deploy.deployment import TABLES_FOLDER, Deployment, DeploymentError, table_log
 from smile.deploy.tuning import checkpoint_every_us, tuned
 from smile.digests import component_digests
 from smile.errors import SmileError
@@ -267,8 +267,7 @@ class BrokerProcess:
         for name, table in declared.tables.items():
             if name in here:
                 given = StreamInput(table, plan.tables[name])
-                # Other rows are another log: ticks mean the same for ever.
-                log_name = f"table {name} {digests[name][:16]}"
+                log_name = table_log(name, digests[name])
                 logs[name] = self._directory.stream(log_name, given.schema, given.rules, BROKER.producer_window)
                 fills[name], _ = given.encode_many(rows[name])
         return logs, gates, fills

@@ -86,6 +86,7 @@ class Hosted:
     checkpoint_us: int | None = None  # when the newest was durable, by the wall clock
     refused: Counter[str] = field(default_factory=Counter)
     stands_by: bool = False
+    is_held: bool = False  # another state for it is being computed
     second_edges: set[str] = field(default_factory=set)
     positions: deque[Position] = field(default_factory=deque)  # of the guests' edge, oldest first
 

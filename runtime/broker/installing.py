@@ -149,6 +149,7 @@ class Installing:
             return "busy", f"{INSTALLS_MAX} bulk installs are under way"
         made = Install(component, owner, now_us, now_us)
         self._under_way[component] = made
+        hosted.is_held = True
         for edge in self._event_edges(made):
             self._attach(made, edge)
         return None
@@ -282,6 +283,7 @@ class Installing:
         gone = self._host.drop_second(made.component)
         if gone is not None:
             self._leaving.append(dismantled(gone))
+        self._host.hosted[made.component].is_held = False
         del self._under_way[made.component]
         self._ended[made.component] = made
 

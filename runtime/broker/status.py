@@ -67,6 +67,8 @@ def _position(hosted: Hosted) -> dict[str, Any]:
             said["is_native"] = component.operator.is_native
     elif isinstance(component, EventComponent):
         said["rows"] = len(component.held)
+    elif isinstance(component, StreamComponent):
+        said["trimmed_tick"] = component.trimmed_tick
     return said
 
 
@@ -104,6 +106,6 @@ def failures_of(hosted: Mapping[str, Hosted], names: tuple[str, ...]) -> dict[st
             found[name] = (one.failure.code, one.failure.reason)
         elif one.state == "stopped":
             found[name] = ("stopped", one.reason)
-        elif one.lost_ticks:
+        elif one.lost_ticks and not one.is_held:
             found[name] = ("lost", "ticks that it needs have left the log")
     return found

@@ -150,6 +150,11 @@ class Deployment:
             raise DeploymentError(f"{path} is damaged ({error}); deploy again to replace it") from error
 
 
+def table_log(table: str, digest: str) -> str:
+    """The name of the log of a table's rows. Other rows are another log: ticks mean the same for ever."""
+    return f"table {table} {digest[:16]}"
+
+
 def _of(data: Mapping[str, Any], key: str, kind: type) -> Any:
     found = data.get(key)
     if not isinstance(found, kind):

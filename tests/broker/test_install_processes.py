@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import smile
+from bench._bulk_state import bulk_of
 from runtime.checkpoints import codec
 from runtime.client.errors import RequestRefused
 from runtime.client.installing import Installer, InstallFailed
@@ -18,7 +19,6 @@ from runtime.protocol.checkpoint import Checkpoint
 from runtime.wire import control
 from smile.digests import component_digests
 from smile.remote.system import RemoteSystem
-from tests.broker.bulks import bulk_of
 from tests.broker.processes import Brokers, Zygote, running, wait_for
 
 PROGRAM = """

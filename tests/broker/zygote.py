@@ -38,13 +38,16 @@ def prepare(wanted: dict[str, str]) -> None:
             verify_once(deployment)
 
 
-def broker(log: str, data: str, security: list[str] | None = None, **settings: object) -> int:
+def broker(
+    log: str, data: str, security: list[str] | None = None, archive: str | None = None, **settings: object
+) -> int:
     secured = None if security is None else SecuritySettings(Path(security[0]), Path(security[1]))
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     setattr(smile.broker, "verify", verify_once)  # noqa: B010
-    return serve(BrokerSettings(data=Path(data), security=secured, **settings))  # type: ignore[arg-type]
+    kept = None if archive is None else Path(archive)
+    return serve(BrokerSettings(data=Path(data), security=secured, archive=kept, **settings))  # type: ignore[arg-type]
 
 
 def subscriber(address: str, view: str, out: str) -> int:

@@ -1,4 +1,4 @@
-"""States as a bulk computation would give them, made by the operator itself from all events up to a tick."""
+"""States as a bulk computation would give them, made by the operator itself from the log. Also for tests."""
 
 from __future__ import annotations
 
