@@ -45,6 +45,9 @@ PROMISED_US = 60_000_000
 """A lost reservation reached less far beyond the moment at which it was made."""
 
 ROWS_READ = 100_000
+DAMAGED = "damaged-"
+"""Folders with the files as they were before a repair are called so, with a number."""
+
 _SCRATCH = "repairing"
 _NEW = "repaired"
 
@@ -164,9 +167,9 @@ def _copy(folder: Path, scratch: Path) -> None:
 
 def _free_name(folder: Path) -> Path:
     number = 1
-    while (folder / f"damaged-{number}").exists():
+    while (folder / f"{DAMAGED}{number}").exists():
         number += 1
-    return folder / f"damaged-{number}"
+    return folder / f"{DAMAGED}{number}"
 
 
 def _damage_of(folder: Path) -> tuple[str, tuple[StreamReport, ...]]:
