@@ -100,12 +100,15 @@ class EventComponent(Receiver):
         news = self._events_arrived(edge, message)
         try:
             self._relay(edge, message)
-            if news is None:
-                return
-            novel, rows = news
+        except OperatorError as failure:  # it was computed before: a function of the user's that fails at times
+            self._report_failure(edge, failure)
+        if news is None:
+            return
+        novel, rows = news
+        try:
             passed = self.operator.map(edge.index, rows).with_lineages_from(edge.offset)
         except OperatorError as failure:
-            self._events_failed(edge, failure)
+            self._events_failed(edge, novel, failure)
             return
         self._learned(edge, novel)
         self.held.add(passed)

@@ -7,6 +7,7 @@ Event and state components build on it. Timers: `ask:<edge>` repeats a question,
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -26,6 +27,20 @@ from runtime.protocol.validation import Place
 AnyInEdge = EventInEdge | StateInEdge
 
 
+@dataclass(frozen=True, slots=True)
+class FailedEvents:
+    """Ticks of an in-edge that were there and could not be computed: where the component stands until they can."""
+
+    edge: str
+    ticks: LineageCoverage
+
+    def are_followed_by(self, edge: str, novel: LineageCoverage) -> bool:
+        """Is there anything in this that comes neither before nor with what failed?"""
+        return edge != self.edge or any(
+            part.highest() > last.highest() for part, last in zip(novel, self.ticks, strict=True)
+        )
+
+
 class Receiver(Component):
     """`in_edges` by name, in plan order."""
 
@@ -38,6 +53,7 @@ class Receiver(Component):
         self._checkpoint_number = 0
         self._checkpoints_pending: dict[int, dict[str, int]] = {}
         self._has_changed = False  # since the last checkpoint
+        self.failed: FailedEvents | None = None
 
     def coverage(self) -> LineageCoverage:
         if self._coverage is None:
@@ -66,6 +82,7 @@ class Receiver(Component):
         self._coverage = None
         self._checkpoints_pending = {}
         self._has_changed = False
+        self.failed = None
 
     def _fresh_in_edges(self) -> dict[str, AnyInEdge]:
         edges: dict[str, AnyInEdge] = {}
@@ -116,11 +133,21 @@ class Receiver(Component):
         if isinstance(edge, StateInEdge):
             self.send(edge.name, Curiosity(self.epoch, edge.adopted_epoch, edge.applied_step, edge.coverage))
         else:
-            wanted = edge.question(open_end=open_end, ranges_max=self.tuning.curiosity_ranges_max)
+            if self.failed is None:
+                wanted = edge.question(open_end=open_end, ranges_max=self.tuning.curiosity_ranges_max)
+            else:
+                wanted = self._wanted_while_failed(edge, self.failed)
             if not wanted:
                 return
             self.send(edge.name, EventCuriosity(self.epoch, wanted))
         self.arm(f"ask:{edge.name}", edge.asker.asked())
+
+    def _wanted_while_failed(self, edge: EventInEdge, failed: FailedEvents) -> LineageCoverage:
+        """Not all that has come since, again and again: it could not be taken."""
+        wanted = edge.relay.copy()
+        if edge.name == failed.edge:
+            wanted.update(failed.ticks)
+        return wanted
 
     def _timer_fired(self, kind: str, edge: str, now_us: int) -> None:
         if kind == "checkpoint" and not edge:
@@ -182,13 +209,17 @@ class Receiver(Component):
             if not edge.needs_answer():
                 edge.asker.answered()
             return None
+        if self.failed is not None and self.failed.are_followed_by(edge.name, novel):
+            self.counters["dropped.failed"] += 1
+            return None
         if novel is message.cover or novel == message.cover:  # the usual case, at no cost per row
             return novel, message.rows
         return novel, edge.novel_rows(message.rows, novel)
 
-    def _events_failed(self, edge: EventInEdge, failure: OperatorError) -> None:
-        """Nothing was applied, so nothing is covered: the ticks are missing and are asked for again."""
+    def _events_failed(self, edge: EventInEdge, novel: LineageCoverage, failure: OperatorError) -> None:
+        """E5: nothing was applied, so nothing is covered, and nothing that comes after it will be."""
         self._report_failure(edge, failure)
+        self.failed = self.failed or FailedEvents(edge.name, novel)
         self.ask(edge, open_end=True)
 
     def _report_failure(self, edge: AnyInEdge, failure: OperatorError) -> None:
@@ -201,6 +232,18 @@ class Receiver(Component):
         self._coverage = None
         edge.progressed = True
         self._has_changed = True
+        if self.failed is not None:
+            self._learned_what_failed(self.failed, novel)
+
+    def _learned_what_failed(self, failed: FailedEvents, novel: LineageCoverage) -> None:
+        """It could be computed after all: a function of the user's may fail once. Then everything is asked for."""
+        left = failed.ticks.difference(novel)
+        self.failed = FailedEvents(failed.edge, left) if left else None
+        if not left:
+            for edge in self.in_edges.values():
+                if isinstance(edge, EventInEdge):
+                    edge.asker.answered()
+                    self.ask(edge, open_end=True)
 
     def _ask_for_gaps(self, edge: EventInEdge) -> None:
         """E2: ask at once if this message left a gap."""

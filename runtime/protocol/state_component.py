@@ -205,7 +205,7 @@ class StateComponent(StateReceiver):
         try:
             touched = self.operator.take(edge.index, rows)
         except OperatorError as failure:
-            self._events_failed(edge, failure)
+            self._events_failed(edge, novel, failure)
             return
         self._learned(edge, novel)
         self._advance(touched)
