@@ -12,10 +12,25 @@ from typing import Any
 from compiler.plan.build import ViewPlan
 from runtime.batch import Batch
 from runtime.plan import Emit
+from runtime.protocol.events import Deliver
 from smile.errors import SmileError, ViewFailed
 from smile.frames import arrow_table, pandas_frame
 from smile.program import Program
 from smile.views import ViewReader
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """Everything that a subscriber to a view can rely on at one moment: rows, bounds, finality, horizon, coverage.
+
+    `lineages` names the stream or table of each part of the coverage. Rows whose `max_tick` and `in_floor` the horizon
+    has reached are settled. `failure`: why the view has stopped; what it told remains true.
+    """
+
+    told: Deliver
+    lineages: tuple[str, ...]
+    in_floor: int
+    failure: ViewFailed | None = None
 
 
 class Reading(ABC):
@@ -39,6 +54,10 @@ class Reading(ABC):
         """The same as a pandas frame."""
         reader, batch = self._read(view)
         return pandas_frame(reader.fields, reader.canonical(batch))
+
+    @abstractmethod
+    def inspect(self, view: str) -> Inspected:
+        """A view with all that is claimed about it, for whoever checks it."""
 
     @abstractmethod
     def _read(self, view: str) -> tuple[ViewReader, Batch]:

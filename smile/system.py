@@ -23,11 +23,11 @@ from runtime.embedded.engine import Engine, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
-from runtime.plan import Component, Emit, StreamSpec
-from smile.delivery import Hub, make_hub
+from runtime.plan import Component, Emit, Plan, StreamSpec
+from smile.delivery import Hub, leaf_of, make_hub
 from smile.errors import Closed, LogUnusable, PublishUncertain, SmileError, ViewFailed
 from smile.program import Program
-from smile.reading import Reading, asked
+from smile.reading import Inspected, Reading, asked
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.tables import table_rows
@@ -177,6 +177,18 @@ class System(Reading):
             self._raise_failure(plan)
             reader = self._reader(view)
             return reader, reader.ordered(self._engine.rows_of(plan.component))
+
+    def inspect(self, view: str) -> Inspected:
+        plan = self.program.relation(view)
+        leaf = replace(leaf_of(plan, Emit.BOUNDS), name=f"{plan.name} inspected")
+        with self._working():
+            made = self._engine.attach(leaf, lambda _: None, wants_horizon=True)
+            try:
+                streams = Plan((*self._engine.needed_for(plan.component), leaf)).lineages[leaf.name]
+                failure = self._failure_of(plan.name, plan.component)
+                return Inspected(made.snapshot(), streams, made.in_floor, failure)
+            finally:
+                self._engine.detach(leaf.name)
 
     def _raise_failure(self, plan: ViewPlan) -> None:
         failure = self._failure_of(plan.name, plan.component)

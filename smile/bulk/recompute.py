@@ -6,19 +6,27 @@ written or joined. `canonical` has the values that the engine computes with, for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from compiler.bulk.expressions import spark_type
 from compiler.bulk.program import BulkProgram, bulk_program
 from compiler.bulk.writer import NotInBulk
-from mpl.typed import Schema
+from mpl.typed import Column, Schema
+from runtime.log.reader import LogReader
+from runtime.protocol.coverage import Coverage
+from smile.bulk.as_of import condition, held, require_events
 from smile.bulk.sources import Sources
 from smile.errors import SmileError
 from smile.program import Program
 from smile.streams import StreamInput
 from smile.tables import table_rows
+from smile.values import decode
+
+LOCAL_EVENTS_MAX = 200_000
+"""Of a log, read in this process and handed to Spark: some ten megabytes. More are read by Spark's workers."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,33 @@ class Recomputed:
     as_of: int
     schema: Schema
     canonical: Any
+    events: int
+    """Roughly how many have to be read for it."""
+
+    @property
+    def visible(self) -> tuple[tuple[int, Column], ...]:
+        """The columns that users see, with their positions."""
+        return tuple((at, column) for at, column in enumerate(self.schema.columns) if not column.hidden)
+
+    def canonical_rows(self) -> list[tuple[Any, ...]]:
+        """The values that users see, as the engine has them; in no order."""
+        places = [f"c{at}" for at, _ in self.visible]
+        with spark_errors(self.view):
+            if not places:
+                return [()] * self.canonical.count()
+            table = self.canonical.select(*places).toArrow()
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def rows(self, limit: int | None = None) -> list[dict[str, object]]:
+        """As users know them, in the order of the key."""
+        from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
+
+        order = [F.col(f"c{position}").asc_nulls_last() for position in self.schema.key]
+        ordered = self.canonical.orderBy(*order) if order else self.canonical
+        chosen = ordered if limit is None else ordered.limit(limit)
+        with spark_errors(self.view):
+            found = chosen.collect()
+        return [{column.name: decode(row[at], column.type) for at, column in self.visible} for row in found]
 
     @property
     def frame(self) -> Any:
@@ -36,12 +71,21 @@ class Recomputed:
         from runtime.bulk.columns import LoggedColumn
         from runtime.bulk.evaluate import shown
 
-        columns = {
-            at: LoggedColumn(column.name, str(column.type))
-            for at, column in enumerate(self.schema.columns)
-            if not column.hidden
-        }
-        return shown(self.canonical, columns)
+        return shown(self.canonical, {at: LoggedColumn(column.name, str(column.type)) for at, column in self.visible})
+
+
+@contextmanager
+def spark_errors(view: str) -> Iterator[None]:
+    """What Spark complains about while it computes a view is a SmileError of one sentence."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from runtime.bulk.failures import words_of
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SmileError(f"`{view}` cannot be computed: {words_of(error)}") from error
 
 
 def plan_of(program: Program, view: str) -> BulkProgram:
@@ -58,65 +102,112 @@ def plan_of(program: Program, view: str) -> BulkProgram:
 def recompute(
     spark: Any,
     program: Program,
-    view: str,
+    name: str,
     sources: Sources,
     *,
     as_of: int | None = None,
+    within: Mapping[str, Coverage] | None = None,
     tables: Mapping[str, object] | None = None,
+    accept_loss: bool = False,
 ) -> Recomputed:
-    """The view of all events with a tick up to `as_of`; by default of all that there are.
+    """A view, or a stream or table itself, of all events with a tick up to `as_of`; by default of all that there are.
 
-    Nothing is computed before the frame is used. The caller knows whether all events up to `as_of` are there yet.
+    `within` gives for each stream the ticks that count, which may have gaps, instead. Nothing is computed before the
+    frame is used. SmileError if events in these ticks are no longer there; the caller knows whether all are there yet.
+    Where only an archive is known, streams count as silent after its end, unless `within` is given.
     """
-    from runtime.bulk.evaluate import evaluate_bulk
-
-    bulk = plan_of(program, view)
     typed = program.checked.program
-    streams = [name for name in bulk.sources if name in typed.streams]
+    bulk = None if name in typed.streams or name in typed.tables else plan_of(program, name)
+    inputs = (name,) if bulk is None else bulk.sources
+    streams = [one for one in inputs if one in typed.streams]
     if as_of is None:
         as_of = max(sources.latest(streams).values(), default=-1)
-    frames = {name: _events(spark, typed.streams[name].schema, name, sources, as_of) for name in streams}
-    for name in bulk.sources:
-        if name in typed.tables:
-            frames[name] = _table(spark, program, name, tables or {})
-    return Recomputed(view, as_of, bulk.schema, evaluate_bulk(bulk.load(), bulk.constants, frames))
+    ticks = {stream: Coverage.prefix(as_of) if within is None else within[stream] for stream in streams}
+    events = require_events(sources, ticks, archive_is_all=within is None, accept_loss=accept_loss)
+    frames = {
+        stream: events_in(spark, typed.streams[stream].schema, stream, sources, ticks[stream], accept_loss=accept_loss)
+        for stream in streams
+    }
+    for one in inputs:
+        if one in typed.tables:
+            frames[one] = _table(spark, program, one, tables or {})
+    if bulk is None:
+        base = typed.streams[name] if name in typed.streams else typed.tables[name]
+        return Recomputed(name, as_of, base.schema, frames[name], events)
+    from runtime.bulk.evaluate import evaluate_bulk
+
+    with spark_errors(name):
+        made = evaluate_bulk(bulk.load(), bulk.constants, frames)
+    return Recomputed(name, as_of, bulk.schema, made, events)
 
 
-def _events(spark: Any, schema: Schema, stream: str, sources: Sources, as_of: int) -> Any:
-    """The archive is read as the Parquet that it is; only what it does not have yet goes through our reader."""
-    from runtime.bulk.columns import TICK, canonical, logged_columns
+def events_in(
+    spark: Any, schema: Schema, stream: str, sources: Sources, ticks: Coverage, *, accept_loss: bool = False
+) -> Any:
+    """The events of a stream in these ticks, with columns c0, c1, ... of canonical values.
+
+    The archive is read as the Parquet that it is; only what it does not have yet comes from the log.
+    """
+    from runtime.bulk.columns import TICK, canonical, logged_columns, spark_schema
     from runtime.bulk.manifest import read_manifest
-    from runtime.bulk.source import SmileSource
 
     columns = {column.name: column for column in logged_columns(sources.columns_of(stream))}
-    chosen = []
+    chosen: list[str] = []
     for at, column in enumerate(schema.columns):
-        if column.is_tick:
-            chosen.append(f"{TICK} as c{at}")
-        elif column.name not in columns:
+        if not column.is_tick and column.name not in columns:
             raise SmileError(f"the events of stream `{stream}` have no column `{column.name}`")
-        else:
-            chosen.append(f"{canonical(columns[column.name])} as c{at}")
+        chosen.append(f"{TICK if column.is_tick else canonical(columns[column.name])} as c{at}")
     parts = []
-    first = 0
+    first, last = 0, ticks.highest()
     archived = None if sources.archive is None else read_manifest(sources.archive).streams.get(stream)
     if archived is not None and sources.archive is not None:
-        paths = [str(sources.archive / file.path) for file in archived.files_in(0, as_of)]
-        if paths:
-            reader = spark.read.option("mergeSchema", str(archived.schema_version > 1).lower())
-            parts.append(reader.parquet(*paths).where(f"{TICK} <= {as_of}").selectExpr(*chosen))
+        # Named columns: Spark need not look into files first, and those added later are null in older files.
+        reader = spark.read.schema(spark_schema(list(columns.values())))
+        whole: list[str] = []
+        cut: list[str] = []
+        for file in archived.files_in(0, last):
+            is_whole = ticks.contains(Coverage.of((file.first_tick, file.last_tick)))
+            (whole if is_whole else cut).append(str(sources.archive / file.path))
+        if whole:  # without a condition on the tick, which is then not even read
+            parts.append(reader.parquet(*whole))
+        if cut:
+            parts.append(reader.parquet(*cut).where(condition(TICK, ticks)))
         first = archived.horizon + 1
-    if sources.folders and first <= as_of:
-        spark.dataSource.register(SmileSource)
-        options = {"stream": stream, "data": ",".join(map(str, sources.folders)), "from": str(first), "to": str(as_of)}
-        parts.append(spark.read.format("smile").options(**options).load().selectExpr(*chosen))
+    if first <= last and held(sources, stream).log is not None:
+        logged = _logged(spark, stream, sources, first, last, accept_loss=accept_loss)
+        parts.append(logged.where(condition(TICK, ticks)))
     if not parts:
         kinds = ", ".join(f"c{at} {spark_type(column.type)}" for at, column in enumerate(schema.columns))
         return spark.createDataFrame([], kinds)
-    made = parts[0]
+    made = parts[0].selectExpr(*chosen)
     for part in parts[1:]:
-        made = made.unionAll(part)
+        made = made.unionAll(part.selectExpr(*chosen))
     return made
+
+
+def _logged(spark: Any, stream: str, sources: Sources, first: int, last: int, *, accept_loss: bool) -> Any:
+    """What the log has in [first..last]. A short tail is read here: starting workers for it would take longer, and they
+    need not have our package or see the broker's folder. A long one is read by the workers."""
+    import pyarrow as pa
+
+    from runtime.bulk.columns import arrow_schema, logged_columns, record_batch
+    from runtime.bulk.source import SmileSource
+
+    found = held(sources, stream)
+    assert found.folder is not None
+    assert found.log is not None
+    with LogReader(found.folder) as reader:
+        ranges = reader.ranges(found.log, first, last)
+        if sum(one.events for one in ranges) <= LOCAL_EVENTS_MAX:
+            columns = logged_columns(found.log.columns)
+            parts = found.log.present(first, last) if accept_loss else ((first, last),)
+            batches = [record_batch(columns, batch) for part in parts for batch in reader.batches(found.log, *part)]
+            return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema(columns)))
+    spark.dataSource.register(SmileSource)
+    options = {"stream": stream, "data": str(found.folder), "from": str(first), "to": str(last)}
+    if accept_loss:
+        options["missing"] = "skip"
+    return spark.read.format("smile").options(**options).load()
 
 
 def _table(spark: Any, program: Program, name: str, given: Mapping[str, object]) -> Any:

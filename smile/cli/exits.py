@@ -21,7 +21,7 @@ MEANINGS = {
     Exit.OK: "all is well",
     Exit.FAILED: "the input has errors, or a check failed",
     Exit.USAGE: "the command was used wrongly, a name is unknown, or a file could not be read",
-    Exit.PARTIAL: "some lines were refused; the others are published",
+    Exit.PARTIAL: "some lines were refused, or some views could not be verified; the others are done",
     Exit.UNREACHABLE: "no broker answers, or not in time",
     Exit.REFUSED: "the brokers do not allow it",
     Exit.INTERRUPTED: "interrupted by Ctrl-C",

@@ -3,59 +3,94 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from smile.cli.cells import json_row
-from smile.cli.connecting import AsJson
-from smile.cli.files import fail
-from smile.cli.histories import ArchiveFolder, DataFolders, Master, find_sources, start_spark
+from smile.cli.completing import views
+from smile.cli.connecting import TIMEOUT_S, Address, AsJson, KeysFile, Timeout
+from smile.cli.histories import (
+    AcceptLoss,
+    ArchiveFolder,
+    AsOf,
+    DataFolders,
+    Master,
+    ProgramFile,
+    find_sources,
+    past,
+    spark_session,
+)
 from smile.cli.ticks import tick_of
 
 
 def recompute(
-    program: Annotated[Path, typer.Argument(metavar="FILE", help="The MPL program.")],
-    view: Annotated[str, typer.Argument(metavar="VIEW", help="One of its views.")],
-    as_of: Annotated[
-        str | None, typer.Option(help="A tick, or a time such as '2026-01-31 12:00'; default: now.")
-    ] = None,
+    view: Annotated[str, typer.Argument(metavar="VIEW", help="A view of the program.", autocompletion=views)],
+    as_of: AsOf = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write Parquet here instead of printing.")
+        str | None, typer.Option("--output", "-o", metavar="PATH", help="Write here instead of printing.")
     ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="Of what is written: parquet, csv, json, or any that your Spark has.")
+    ] = "parquet",
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Print at most so many rows.")] = 20,
+    program: ProgramFile = None,
     archive: ArchiveFolder = None,
     data: DataFolders = None,
     master: Master = None,
+    accept_loss: AcceptLoss = False,
+    address: Address = None,
+    keys: KeysFile = None,
+    timeout: Timeout = TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Compute a view from the archive and the logs with Spark, independently of any broker.
+    """Compute a view from the archive and the logs with Spark, whatever the brokers have.
 
-    Example: smile recompute tickets.mpl Available --as-of '2026-01-31 12:00'
+    Example: smile recompute Available --as-of '2026-01-31 12:00' --output available
     """
-    from smile.bulk.recompute import plan_of
+    from smile.bulk.progress import watched
+    from smile.bulk.recompute import plan_of, spark_errors
     from smile.bulk.recompute import recompute as recompute_view
-    from smile.errors import SmileError
-    from smile.program import compile as compile_program
 
-    try:
-        compiled = compile_program(program)
-        plan_of(compiled, view)
-    except SmileError as error:
-        fail(str(error))
+    tick = tick_of(as_of)
     sources = find_sources(archive, data)
-    spark = start_spark(master)
-    try:
-        found = recompute_view(spark, compiled, view, sources, as_of=tick_of(as_of))
-    except SmileError as error:
-        fail(str(error))
-    if output is not None:
-        found.frame.write.mode("errorifexists").parquet(str(output))
+    with past(program, address, keys, timeout) as before:
+        plan_of(before.program, view)
+        if tick is not None:
+            before.wait_for(view, tick, sources, timeout)
+        with spark_session(master) as spark:
+            found = recompute_view(
+                spark, before.program, view, sources, as_of=tick, tables=before.tables, accept_loss=accept_loss
+            )
+            with watched(spark, view, rows=found.events, quiet=as_json):
+                if output is not None:
+                    with _whole(output), spark_errors(view):
+                        found.frame.write.format(form).mode("errorifexists").save(output)
+                rows = found.rows(limit) if output is None else []
+    if as_json:
+        told = {"view": view, "as_of": found.as_of}
+        typer.echo(json.dumps({**told, "output": output} if output else {**told, "rows": [json_row(r) for r in rows]}))
+    elif output is not None:
         typer.echo(f"{view} as of tick {found.as_of} is in {output}")
-    elif as_json:
-        rows = [row.asDict() for row in found.frame.limit(limit).collect()]
-        typer.echo(json.dumps({"view": view, "as_of": found.as_of, "rows": [json_row(row) for row in rows]}))
     else:
-        found.frame.show(limit, truncate=False)
-        typer.echo(f"as of tick {found.as_of}")
+        from smile.cli.query import print_table
+
+        names = [column.name for _, column in found.visible]
+        print_table(f"{view} as of tick {found.as_of}", names, rows)
+
+
+@contextmanager
+def _whole(output: str) -> Iterator[None]:
+    """A folder on this machine that could not be written to its end is removed; elsewhere Spark cleans up itself."""
+    folder = Path(output)
+    was_there = folder.exists()
+    try:
+        yield
+    except BaseException:
+        if not was_there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise

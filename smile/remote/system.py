@@ -23,13 +23,13 @@ from runtime.broker.tuning import ROWS_MAX
 from runtime.client.connection import Connection
 from runtime.client.standing import Standing
 from runtime.plan import Emit, Plan
-from runtime.protocol.coverage import NO_TICK
+from runtime.protocol.coverage import NO_TICK, TICK_MAX
 from smile.deploy.bundles import components_of
 from smile.deploy.deployment import Deployment
 from smile.digests import component_digests
 from smile.errors import Closed, PublishUncertain, SmileError, TimedOut, ViewFailed
 from smile.program import Program
-from smile.reading import Reading, asked
+from smile.reading import Inspected, Reading, asked
 from smile.remote.callbacks import Callbacks
 from smile.remote.failures import FailureWatch
 from smile.remote.open_view import POLL_FIRST, OpenView, Target, tells_events
@@ -163,6 +163,24 @@ class RemoteSystem(Reading):
             if failure is not None:
                 raise failure
             return reader, reader.ordered(opened.rows())
+
+    def inspect(self, view: str) -> Inspected:
+        with self._using(self.program.relation(view), Emit.BOUNDS) as opened:
+            failure = self._catch_up(opened)
+            if failure is not None:  # its last true state will do
+                opened.wait_for({}, monotonic() + self._timeout, lambda: None)
+            told, in_floor = opened.source.run(lambda leaf: (leaf.snapshot(), leaf.in_floor))
+            return Inspected(told, opened.source.streams, in_floor, failure)
+
+    def known_up_to(self, relation: str) -> int:
+        """No event of its streams with a tick up to this one can come any more. Raises TimedOut."""
+        needed = self._plan.needed_for([self.program.relation(relation).component])
+        streams = [component.name for component in needed if component.name in self._lanes]
+        standing = self._standing(streams)
+        silent = [name for name in streams if name not in standing.coverages]
+        if silent:
+            raise TimedOut(f"the brokers of {', '.join(silent)} do not answer: nobody knows what they have logged")
+        return min((standing.coverages[name].horizon() for name in streams), default=TICK_MAX)
 
     def _catch_up(self, opened: OpenView) -> ViewFailed | None:
         """Wait until the view includes what was published here, and what others had acknowledged by now as far as the

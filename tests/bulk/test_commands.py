@@ -43,7 +43,7 @@ def test_a_live_deployment_is_archived_recomputed_and_verified(spark: SparkSessi
             assert "Customers: 7 rows" in said
             assert "right" in said
             live = system.rows("Customers")
-        code, said = run("recompute", str(program), "Customers", *places, "--json")
+        code, said = run("recompute", "Customers", "--program", str(program), *places, "--json")
         assert code == 0, said
         found = {row["customer"]: (row["n"], row["worth"]) for row in json.loads(said.splitlines()[-1])["rows"]}
         assert found == {row["customer"]: (row["n"], str(row["worth"])) for row in live}

@@ -1,0 +1,37 @@
+"""What Spark's errors say, in one sentence: without stack traces, stage numbers and addresses of workers."""
+
+from __future__ import annotations
+
+import re
+
+SENTENCE_MAX = 500
+
+_PYTHON = re.compile(r"^(?:\w+\.)*(?:LogError|LogCorrupt|ArchiveError|SourceError): (.+)$", re.MULTILINE)
+"""What our own reader said in a worker: Spark quotes its whole trace."""
+
+_NAMED = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+"""Spark's way: the name of the condition, a sentence, a code."""
+
+_OWN_WORDS = "USER_RAISED_EXCEPTION"
+
+_REMEDIES = {
+    "PYTHON_VERSION_MISMATCH": "set PYSPARK_PYTHON to a Python of the same version on every worker",
+    "PATH_ALREADY_EXISTS": "name another folder, or remove it",
+    "DATA_SOURCE_NOT_FOUND": "name its jars in [spark] packages of smile.toml",
+}
+
+
+def words_of(error: BaseException) -> str:
+    text = str(error)
+    ours = _PYTHON.search(text)
+    if ours is not None:
+        return ours.group(1)[:SENTENCE_MAX]
+    named = _NAMED.search(text)
+    if named is None:
+        return (text.strip().splitlines() or [type(error).__name__])[0][:SENTENCE_MAX]
+    condition, sentence = named.groups()
+    remedy = _REMEDIES.get(condition)
+    said = sentence.strip()[:SENTENCE_MAX]
+    if condition == _OWN_WORDS:
+        return said
+    return f"{said} [{condition}]" + (f"; {remedy}" if remedy else "")
