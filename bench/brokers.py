@@ -87,7 +87,7 @@ class Size:
     is_native: bool = True
 
 
-QUICK = Size(buys=20_000, items=200, seconds=0.5, subscribers=40, events=20_000, updates=10, rounds=1, is_native=False)
+QUICK = Size(buys=5_000, items=200, seconds=0.5, subscribers=20, events=5_000, updates=10, rounds=1, is_native=False)
 
 
 class WrongView(Exception):
