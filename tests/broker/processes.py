@@ -23,7 +23,7 @@ from smile.deploy.deployment import Deployment
 from smile.program import Program
 from smile.remote.system import RemoteSystem
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 ROOT = Path(__file__).parents[2]
 
 

@@ -16,7 +16,7 @@ import zmq
 
 import smile
 from runtime.wire.control import Hello, Welcome, decode_control, encode_control
-from tests.broker.processes import Zygote, kill, running, wait_for
+from tests.broker.processes import WAIT_S, Zygote, kill, running, wait_for
 from tests.broker.test_processes import ONE, PROGRAM, THREE, totals
 
 
@@ -49,7 +49,7 @@ def test_garbage_on_both_sockets_is_refused_and_counted(zygote: Zygote, tmp_path
             wanted = Welcome(1, "a", incarnation, serving["data_address"], brokers.deployment.digest)
             answer: object = None
             while answer != wanted:  # some of the damaged hellos were still hellos
-                assert dealer.poll(10_000)
+                assert dealer.poll(60_000)
                 answer = decode_control(dealer.recv_multipart())
         with raw(zmq.XSUB, serving["data_address"]) as subscriber:
             for body in (b"", b"\1", b"\0", b"\1" + bytes(16), b"\1" + bytes(24), b"\2abc", chance.randbytes(100)):
@@ -60,9 +60,8 @@ def test_garbage_on_both_sockets_is_refused_and_counted(zygote: Zygote, tmp_path
                 plain.sendall(chance.randbytes(5_000))
         system.publish("Buys", {"item": 1, "qty": 6})
         assert totals(system) == {1: 11}
-        counters = brokers.status(system, "a")["counters"]
-        assert counters["refused.wire-garbage"] > 50
-        assert counters["refused.topic"] >= 1
+        wait_for(lambda: brokers.status(system, "a")["counters"].get("refused.topic"), "refused topics")
+        assert brokers.status(system, "a")["counters"]["refused.wire-garbage"] > 50
 
 
 def test_another_version_is_told_so(zygote: Zygote, tmp_path: Path) -> None:
@@ -70,7 +69,7 @@ def test_another_version_is_told_so(zygote: Zygote, tmp_path: Path) -> None:
         frame = bytearray(encode_control(Hello(1, "x", "client", 1))[0])
         frame[1] = 99  # the header's first field
         dealer.send(bytes(frame))
-        assert dealer.poll(10_000)
+        assert dealer.poll(60_000)
         answer = decode_control(dealer.recv_multipart())
         assert getattr(answer, "code", "") == "wire-version"
 
@@ -107,7 +106,7 @@ def test_links_that_lose_repeat_and_delay_change_nothing_but_the_time(
         system.publish_many("Items", {"item": [1, 2], "name": ["one", "two"]})
         futures = [system.publish_nowait("Buys", {"item": 1 + i % 2, "qty": 1}) for i in range(200)]
         for future in futures:
-            future.result(30)
+            future.result(WAIT_S)
         for name in brokers.addresses:
             system.connection.fault(name, "none", {})
         assert totals(system) == {1: 100, 2: 100}

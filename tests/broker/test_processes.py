@@ -7,7 +7,7 @@ from pathlib import Path
 
 import smile
 from smile.remote.system import RemoteSystem
-from tests.broker.processes import Zygote, running, wait_for
+from tests.broker.processes import WAIT_S, Zygote, running, wait_for
 
 PROGRAM = """
 stream Buys (item int, qty int[0..1000]);
@@ -29,13 +29,13 @@ def test_one_broker_publishes_reads_subscribes_and_goes_on_after_kill_9(zygote: 
     with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
         system.publish("Buys", {"item": 1, "qty": 5})
         assert totals(system) == {1: 5}
-        subscription = system.subscribe("Sold", timeout=20)
+        subscription = system.subscribe("Sold", timeout=WAIT_S)
         changes = iter(subscription)
         assert next(changes).row == {"item": 1, "total": 5, "number": 1}
         brokers.kill("a")
         future = system.publish_nowait("Buys", {"item": 1, "qty": 6})
         brokers.start("a")
-        future.result(20)
+        future.result(WAIT_S)
         assert next(changes).row == {"item": 1, "total": 11, "number": 2}
         assert totals(system) == {1: 11}
 
@@ -89,7 +89,7 @@ def test_a_joiner_misses_nothing_while_others_publish(zygote: Zygote, tmp_path: 
         late.subscribe("Sold", lambda change: numbers.append(change.row["number"]))  # type: ignore[arg-type]
         futures += [system.publish_nowait("Buys", {"item": 1, "qty": 1}) for _ in range(300)]
         for future in futures:
-            future.result(20)
+            future.result(WAIT_S)
         wait_for(lambda: numbers and numbers[-1] == 600, "the last change")
         assert numbers == list(range(numbers[0], 601))  # every change after the first
         late.close()

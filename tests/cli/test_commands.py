@@ -1,5 +1,6 @@
 """Goal: the commands of a user, against real brokers: what they print, what they publish, how they exit."""
 
+import asyncio
 import csv
 import io
 import json
@@ -7,18 +8,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Static
 from typer.testing import CliRunner, Result
 
 from smile.cli import app
+from smile.cli.dashboard import Dashboard
 from smile.cli.exits import Exit
 from smile.local import LocalBrokers, free_ports
+from tests.cli.test_dashboard import cells, until
+from tests.measures import PATIENCE_S, eventually
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 stream Items (item int, price decimal(10,2), qty int[0..1000]) unique item;
 stream Buys (item int, qty int[1..100]);
@@ -158,25 +163,46 @@ def test_unknown_names_get_a_hint(in_project: LocalBrokers, command: tuple[str, 
 
 
 def test_status_names_brokers_and_components(in_project: LocalBrokers) -> None:
-    told = json_of("status", "--json")
+    told = json_of("status", "--json", "--timeout", "60")
     assert told["well"] is True
     assert {broker["name"] for broker in told["brokers"]} == {"one", "two"}
     homes = {component["name"]: component["broker"] for component in told["components"]}
     assert homes == in_project.deployment.placement
-    shown = run("status")
+    shown = run("status", "--timeout", "60")
     assert "serves" in shown.stdout
     assert "Sold" in shown.stdout
+
+
+def test_top_shows_brokers_and_components_as_they_are(
+    in_project: LocalBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("publish", "Buys", text=lines({"item": 55, "qty": 1})).exit_code == 0
+    sold = len(json_of("query", "Sold", "--json"))
+    looked: list[str] = []
+
+    async def watch(app: Dashboard) -> None:
+        async with app.run_test(size=(160, 40)) as pilot:
+            await until(pilot, lambda: app._shown and app._shown.brokers["one"].commits_per_s is not None)
+            assert {row[0]: row[1:3] for row in cells(app, "brokers")} == {
+                name: [address, "serves"] for name, address in in_project.addresses.items()
+            }
+            components = {row[0]: row for row in cells(app, "components")}
+            assert {name: row[1] for name, row in components.items()} == in_project.deployment.placement
+            assert (components["Sold"][3], components["Sold"][6]) == ("running", str(sold))
+            looked.append(str(app.query_one("#told", Static).render()))
+            await pilot.press("q")
+
+    monkeypatch.setattr(Dashboard, "run", lambda app: asyncio.run(watch(app)))
+    result = run("top", "--every", "0.1", "--timeout", "60")
+    assert (result.exit_code, looked) == (0, ["all is well"]), result.output
 
 
 def test_faults_and_logs_of_a_local_run(in_project: LocalBrokers) -> None:
     starts = in_project.starts("two")
     result = run("fault", "kill", "two")
     assert (result.exit_code, result.stdout) == (0, "two was killed with -9; it is started again\n")
-    end = time.monotonic() + 30
-    while in_project.starts("two") == starts or in_project.state("two") != "serving":
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    assert run("status", "--timeout", "20").exit_code == 0
+    eventually(lambda: in_project.starts("two") > starts and in_project.state("two") == "serving", "two to serve")
+    assert run("status", "--timeout", "60").exit_code == 0
     logs = run("logs", "two", "--lines", "100")
     assert logs.exit_code == 0
     assert sum("serves at" in line for line in logs.stdout.splitlines()) == starts + 1
@@ -203,7 +229,7 @@ def test_messages_may_be_lost_and_views_still_arrive(in_project: LocalBrokers) -
     assert run("fault", "drop", homes["Items"], "0.3").exit_code == 0
     try:
         assert run("publish", "Items", text=lines({"item": 501, "price": 1, "qty": 8})).exit_code == 0
-        assert {"item": 501, "price": "1.00", "rest": 8} in json_of("query", "Left", "--json", "--timeout", "30")
+        assert {"item": 501, "price": "1.00", "rest": 8} in json_of("query", "Left", "--json", "--timeout", "60")
     finally:
         assert run("fault", "clear", homes["Items"]).exit_code == 0
 
@@ -224,7 +250,7 @@ def test_nobody_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def smile(*arguments: str, cwd: Path, **named: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "smile", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True, env=environment, **named)
 
 
@@ -238,7 +264,7 @@ def test_run_tells_its_address_and_ends_in_order(tmp_path: Path) -> None:
     result = run("publish", "Buys", "--address", told["address"], text=lines({"item": 1, "qty": 2}))
     assert result.exit_code == 0, result.stderr
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     record = json.loads((tmp_path / ".smile" / "shop" / "run.json").read_text())
     assert [broker["state"] for broker in record["brokers"].values()] == ["stopped"]
@@ -253,10 +279,7 @@ def test_run_refuses_what_cannot_run(tmp_path: Path) -> None:
 
 
 def serving(folder: Path) -> None:
-    end = time.monotonic() + 60
-    while not (folder / "serving.json").exists():
-        assert time.monotonic() < end, "the broker does not serve"
-        time.sleep(0.05)
+    eventually((folder / "serving.json").exists, "the broker to serve")
 
 
 def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,13 +307,13 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
         (tmp_path / "shop.mpl").write_text(PROGRAM + "view Twice = from Sold |> extend twice := total + total;\n")
         deployed = run("deploy")
         assert deployed.exit_code == 0, deployed.stderr
-        assert json_of("query", "Twice", "--json", "--timeout", "30") == [{"item": 1, "total": 2, "twice": 4}]
+        assert json_of("query", "Twice", "--json", "--timeout", "60") == [{"item": 1, "total": 2, "twice": 4}]
         (tmp_path / "shop.mpl").write_text("view V = from Nothing;")
         assert run("deploy").exit_code == Exit.FAILED
     finally:
         for broker in brokers:
             broker.terminate()
-            broker.communicate(timeout=30)
+            broker.communicate(timeout=PATIENCE_S)
     assert [broker.returncode for broker in brokers] == [0, 0]
 
 
@@ -309,15 +332,16 @@ def test_the_demonstration_of_the_tickets() -> None:
 
 def test_ctrl_c_ends_what_follows_and_says_so_elsewhere(in_project: LocalBrokers) -> None:
     """Following a view ends by Ctrl-C as it should; a command that was interrupted at its work says 130."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what shells start in the background inherits "ignored"
     assert run("publish", "Buys", text=lines({"item": 77, "qty": 1})).exit_code == 0
     folder = in_project.data.parent.parent
     following = smile("subscribe", "Sold", "--json", cwd=folder)
     tailing = smile("logs", "--follow", cwd=folder)
     for process in (following, tailing):
         assert process.stdout is not None
-        process.stdout.readline()
+        assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_S)
     assert following.returncode == Exit.OK
     assert tailing.returncode == Exit.INTERRUPTED
 
@@ -348,12 +372,12 @@ def test_brokers_with_keys_run_what_was_signed_and_ask_who_is_there(
         assert run("publish", "Buys", "--keys", "keys/till.secret", text=bought).exit_code == 0
         item = lines({"item": 1, "price": 1, "qty": 2})
         assert run("publish", "Items", "--keys", "keys/till.secret", text=item).exit_code == Exit.REFUSED
-        assert run("query", "Sold", "--keys", "keys/till.secret", "--timeout", "3").exit_code == Exit.REFUSED
+        assert run("query", "Sold", "--keys", "keys/till.secret").exit_code == Exit.REFUSED
         assert json_of("query", "Sold", "--json") == [{"item": 1, "total": 2}]
         nobody = json_of("keys", "new", "nobody", "--json")
         stranger = run("query", "Sold", "--keys", nobody["secret"], "--timeout", "2")
         assert stranger.exit_code == Exit.UNREACHABLE
     finally:
         broker.terminate()
-        _, said = broker.communicate(timeout=30)
+        _, said = broker.communicate(timeout=PATIENCE_S)
     assert broker.returncode == 0, said

@@ -10,6 +10,7 @@ from textual.widgets import DataTable, Static
 from smile.cli.dashboard import Dashboard
 from smile.cli.standing import Standing, standing
 from smile.cli.status import duration
+from tests.measures import PATIENCE_S
 
 ADDRESSES = {"west": "tcp://127.0.0.1:1?key=smile1-x", "hub": "tcp://127.0.0.1:2"}
 PLACEMENT = {"S": "west", "V": "hub", "W": "hub"}
@@ -100,11 +101,18 @@ def cells(app: Dashboard, table: str) -> list[list[str]]:
     return [[str(cell) for cell in found.get_row_at(at)] for at in range(found.row_count)]
 
 
+async def until(pilot: Any, condition: Callable[[], object]) -> None:
+    """Looks are taken in a thread of their own."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():
+            await pilot.pause(0.02)
+
+
 def piloted(looks: Callable[[], Standing], act: Callable[[Any, Dashboard], Any]) -> None:
     async def go() -> None:
         app = Dashboard("test", looks, every_s=0.05)
         async with app.run_test(size=(140, 40)) as pilot:
-            await pilot.pause(0.2)
+            await until(pilot, lambda: app._shown is not None)
             await act(pilot, app)
 
     asyncio.run(go())
@@ -140,8 +148,7 @@ def test_keys_sort_pause_and_quit() -> None:
         await pilot.pause(0.3)
         assert len(looks) == count
         await pilot.press("p")
-        await pilot.pause(0.3)
-        assert len(looks) > count
+        await until(pilot, lambda: len(looks) > count)
         await pilot.press("q")
 
     piloted(seen, act)
@@ -157,10 +164,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_counts() -> None:
         return look(WELL)
 
     async def act(pilot: Any, app: Dashboard) -> None:
-        for _ in range(50):
-            if len(looks) > 4:
-                break
-            await pilot.pause(0.1)
+        await until(pilot, lambda: len(looks) > 4)
         assert len(cells(app, "brokers")) == 2
 
     piloted(seen, act)

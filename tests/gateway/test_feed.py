@@ -13,6 +13,7 @@ import smile
 from smile import aio
 from smile.gateway import feed as feeds
 from smile.gateway.feed import Event, Feed
+from tests.measures import PATIENCE_S
 
 PROGRAM = smile.compile(
     """
@@ -46,7 +47,7 @@ class Reader:
         self.kinds: list[str] = []
 
     async def next(self) -> dict[str, Any]:
-        event: Event = await asyncio.wait_for(anext(self._events), 5)
+        event: Event = await asyncio.wait_for(anext(self._events), PATIENCE_S)
         told: dict[str, Any] = json.loads(event.data)
         self.last_id = event.id or self.last_id
         self.kinds.append(event.name)

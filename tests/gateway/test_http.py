@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import httpx
@@ -25,6 +25,7 @@ from smile.gateway import feed
 from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
+from tests.measures import PATIENCE_S, eventually
 
 PROGRAM = """
 stream Sales (item int, qty int[0..100], price decimal(8,2), at time null, took duration null, f float null);
@@ -58,7 +59,7 @@ def url(brokers: LocalBrokers) -> str:
 
 @pytest.fixture(scope="module")
 def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=20.0) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -251,7 +252,7 @@ def test_a_reader_that_stalls_harms_nobody_and_reads_on(
     gateway = start_gateway(brokers.address, "127.0.0.1", 0)
     try:
         with (
-            httpx.Client(base_url=gateway.url, timeout=30.0) as http,
+            httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http,
             told(http, "/views/Last/changes") as stalled,
             told(http, "/views/Last/changes") as reading,
         ):
@@ -366,7 +367,7 @@ def guarded(brokers: LocalBrokers, tokens: Path) -> Iterator[Gateway]:
 
 def test_tokens_say_who_may_what(guarded: Gateway, item: int) -> None:
     reader, till = ({"Authorization": f"Bearer {token}"} for token in ("reader-0123456789", "till-0123456789abc"))
-    with httpx.Client(base_url=guarded.url, timeout=20.0) as http:
+    with httpx.Client(base_url=guarded.url, timeout=PATIENCE_S) as http:
         anonymous = http.get("/views")
         assert (anonymous.status_code, anonymous.headers["www-authenticate"]) == (401, "Bearer")
         assert http.get("/views", headers={"Authorization": "Bearer wrong-0123456789"}).status_code == 401
@@ -407,7 +408,10 @@ def test_the_gateway_survives_its_broker(brokers: LocalBrokers, item: int) -> No
     """One that runs elsewhere: events go on after a kill, and the reader's connection never broke."""
     gateway = start_gateway(brokers.address, "127.0.0.1", 0)
     try:
-        with httpx.Client(base_url=gateway.url, timeout=30.0) as http, told(http, "/views/Sold/changes") as events:
+        with (
+            httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http,
+            told(http, "/views/Sold/changes") as events,
+        ):
             next(events)
             assert http.post("/streams/Sales", json=sale(item, 1)).status_code == 200
             next(events)
@@ -442,9 +446,6 @@ def test_after_a_new_deployment_the_gateway_goes_on_with_it(
         next(events)
         with smile.connect(brokers.address) as system:
             system.connection.deploy(made.to_wire())
-        end = monotonic() + 30
-        while http.get("/views/Doubled").status_code != 200:
-            assert monotonic() < end
-            sleep(0.1)
+        eventually(lambda: http.get("/views/Doubled").status_code == 200, "the new view")
         assert rows(http, "Doubled", item) == [{"item": item, "total": 4, "twice": 8}]
         assert [name for name, _, _ in events if name == "failed"] == [], "readers come back by themselves"

@@ -1,18 +1,20 @@
 """A small log, its files as bytes, and a judge: is an answer from damaged files right, a clear stop, or wrong?
 
-    python -m tests.log.damage            every truncation of every file, every byte of every file with a bit flipped
+    python -m tests.log.damage --every 50    every 50th length of each file, every 50th byte with a flipped bit: minutes
+    python -m tests.log.damage               all of them: hours
 
 The tests take slices of the same. What a log answers is compared as a whole: positions, publishes, every event.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,7 @@ WORDS = [("name", "text null"), ("n", "int")]
 NUMBERS = [("a", "int"), ("b", "float")]
 Files = dict[str, bytes]
 Answer = object
+PROGRESS_EVERY_S = 1.0
 
 
 @contextmanager
@@ -158,11 +161,16 @@ def judge(folder: Path) -> Judge:
 
 
 def truncations(files: Files, step: int = 1) -> Iterator[tuple[str, Files]]:
+    for name, length in lengths(files, step):
+        yield f"{name} truncated to {length}", {name: files[name][:length]}
+
+
+def lengths(files: Files, step: int) -> Iterator[tuple[str, int]]:
     """Every `step`-th length of each file, and those around the ends of pages."""
     for name, data in files.items():
         for length in range(len(data)):
             if length % step == 0 or (length % 4096 in (4095, 0, 1) or (length - 32) % 4120 in (4119, 0, 1, 24)):
-                yield f"{name} truncated to {length}", {name: data[:length]}
+                yield name, length
 
 
 def flips(files: Files, places: Iterator[tuple[str, int]]) -> Iterator[tuple[str, Files]]:
@@ -182,35 +190,63 @@ def random_places(files: Files, rng: Random, count: int) -> Iterator[tuple[str, 
         yield name, 8 * at + rng.randrange(8)
 
 
-def every_byte(files: Files, rng: Random) -> Iterator[tuple[str, int]]:
+def every_byte(files: Files, rng: Random, step: int) -> Iterator[tuple[str, int]]:
+    """One of its bits, of every `step`-th byte."""
     for name, data in files.items():
-        for at in range(len(data)):
+        for at in range(rng.randrange(step), len(data), step):
             yield name, 8 * at + rng.randrange(8)
 
 
-def run(made: Judge, cases: Iterator[tuple[str, Files]]) -> Counter[str]:
+def run(made: Judge, cases: Iterator[tuple[str, Files]], told: Callable[[int], object] | None = None) -> Counter[str]:
+    """`told` hears how many are done."""
     verdicts: Counter[str] = Counter()
-    for place, changed in cases:
+    for number, (place, changed) in enumerate(cases, 1):
         try:
             verdicts[made.verdict(changed)] += 1
         except Exception as error:
             raise AssertionError(f"{place}: {error!r}") from error
+        if told is not None:
+            told(number)
     return verdicts
 
 
+class Progress:
+    """A line that is written over, to whoever looks on; what was found goes to the output."""
+
+    def __init__(self, what: str, count: int) -> None:
+        self._what, self._count = what, count
+        self.began = self._next = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if now >= self._next or done == self._count:
+            self._next = now + PROGRESS_EVERY_S
+            left_s = (now - self.began) / done * (self._count - done)
+            end = "\n" if done == self._count else ""
+            print(
+                f"\r{self._what}: {done:,} of {self._count:,}, {left_s:.0f} s left   ",
+                end=end,
+                file=sys.stderr,
+                flush=True,
+            )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.log.damage", description=__doc__.partition("\n")[0])
+    parser.add_argument("seed", type=int, nargs="?", default=1, help="which bit of each byte is flipped")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th length, and every N-th byte")
+    options = parser.parse_args()
     with quick_folder() as folder:
         made = judge(folder)
-        for what, cases in (
-            ("truncations", truncations(made.files)),
-            (
-                "flipped bits",
-                flips(made.files, every_byte(made.files, Random(int(sys.argv[1]) if sys.argv[1:] else 1))),
-            ),
+        places = list(every_byte(made.files, Random(options.seed), options.every))
+        for what, count, cases in (
+            ("truncations", len(list(lengths(made.files, options.every))), truncations(made.files, options.every)),
+            ("flipped bits", len(places), flips(made.files, iter(places))),
         ):
-            began = time.monotonic()
-            verdicts = run(made, cases)
-            print(f"{what}: {sum(verdicts.values())}, {dict(verdicts)}, none wrong, {time.monotonic() - began:.0f} s")
+            progress = Progress(what, count)
+            verdicts = run(made, cases, progress)
+            took_s = time.monotonic() - progress.began
+            print(f"{what}: {sum(verdicts.values()):,}, {dict(verdicts)}, none wrong, {took_s:.0f} s")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from runtime.log.database import FILE_NAME, WAL_NAME
 from runtime.log.sqlite import TRIMMED_BATCHES_MAX, LogDirectory, SqliteLog, Sync
 from runtime.log.stream_log import LogCorrupt, LogError, LogFenced, LogFull
 from runtime.protocol.coverage import TICK_MAX, Coverage
+from tests.measures import eventually
 
 COLUMNS = [("a", "int"), ("b", "text")]
 
@@ -146,9 +146,7 @@ def test_interval_syncs_in_the_background(tmp_path: Path) -> None:
     log.open(1)
     log.append(1, batch(1), "p", 1)
     number = directory._number()
-    deadline = time.monotonic() + 20
-    while directory._keeper.synced < number and time.monotonic() < deadline:
-        time.sleep(0.005)
+    eventually(lambda: directory._keeper.synced >= number, "the keeper to sync")
     assert directory._keeper.synced == number
     directory.close()
 

@@ -9,6 +9,7 @@ import pytest
 import smile
 from smile import aio
 from smile.local import LocalBrokers
+from tests.measures import PATIENCE_S
 
 
 def test_publish_read_and_resume(brokers: LocalBrokers, number: int) -> None:
@@ -29,7 +30,7 @@ def test_publish_read_and_resume(brokers: LocalBrokers, number: int) -> None:
             waiting = await system.subscribe(sold, resume=token)
             found = asyncio.create_task(total_of_two(waiting))
             await system.publish(sales, {"item": 2, "qty": 1})
-            assert await asyncio.wait_for(found, 20) == 4
+            assert await asyncio.wait_for(found, PATIENCE_S) == 4
             assert set(await system.status()) == set(brokers.names)
             await system.settle()
         with pytest.raises(smile.Closed):
@@ -62,7 +63,7 @@ def test_the_loop_is_not_blocked_while_brokers_are(brokers: LocalBrokers, number
             finally:
                 for name in brokers.names:
                     brokers.resume(name)
-            await asyncio.wait_for(pending, 20)
+            await asyncio.wait_for(pending, PATIENCE_S)
             assert await system.rows(f"Sold{number}") == [{"item": 1, "total": 2}]
 
     asyncio.run(work())

@@ -15,6 +15,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
+from tests.measures import PATIENCE_S
 from tests.remote.conftest import SMALL, Numbered
 
 
@@ -133,7 +134,7 @@ def test_bounds_and_cuts(large: Any) -> None:
 def wait_for(changes: smile.Subscription, number: int) -> list[smile.Change]:
     found: list[smile.Change] = []
     while len(found) < number:
-        batch = changes.wait(10.0)
+        batch = changes.wait(PATIENCE_S)
         assert batch is not None
         found.extend(batch.changes())
     return found
@@ -147,7 +148,7 @@ def test_declared_subscriptions_have_their_own_mode(large: Any) -> None:
         large.subscribe("Sold", emit="everything")
     with pytest.raises(smile.UnknownName):
         large.subscribe("Nothing")
-    with large.subscribe("late") as late, large.subscribe("calm", timeout=10.0) as calm:
+    with large.subscribe("late") as late, large.subscribe("calm", timeout=PATIENCE_S) as calm:
         assert calm.wait() is not None  # the snapshot
         for _ in range(5):
             sell(large, 1, 1)
@@ -188,7 +189,7 @@ def test_callbacks_may_publish_and_harm_nobody(system: Any) -> None:
     bad = system.subscribe("Sold", broken)
     system.subscribe("Sold", more)
     sell(system, 1, 1)
-    assert done.wait(10)
+    assert done.wait(PATIENCE_S)
     system.settle()
     assert seen == [1, 2, 3, 4, 5]
     assert str(bad.errors[0]) == "no 1"
@@ -213,7 +214,7 @@ def test_a_row_that_cannot_be_computed_stops_its_views_only(large: Any) -> None:
     assert (told[0].kind, told[0].row["r"]) == ("changed", 2), "first what was true"
     assert not [change for change in told if change.row["item"] == 2]
     with pytest.raises(smile.ViewFailed, match="division-by-zero"):
-        changes.wait(5.0)
+        changes.wait(PATIENCE_S)
     with large.subscribe("Ratio") as late:
         assert {change.kind for change in late.ready()} == {"snapshot"}
         with pytest.raises(smile.ViewFailed):
@@ -265,7 +266,7 @@ def test_closing_ends_everything(kind: str, request: pytest.FixtureRequest) -> N
     sell(system, 1, 1)
     system.settle()
     system.close()
-    reader.join(5)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive()
     assert [change.row["total"] for change in found] == [1]
     with pytest.raises(smile.Closed):
@@ -301,10 +302,10 @@ def test_closing_while_others_wait(brokers: LocalBrokers, number: int) -> None:
     threads = [threading.Thread(target=work, args=(call,)) for call in calls]
     for thread in threads:
         thread.start()
-    assert began.wait(10)
+    assert began.wait(PATIENCE_S)
     system.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     assert len(errors) == len(calls)
     assert {type(error) for error in errors} <= {smile.Closed, smile.PublishUncertain}

@@ -10,6 +10,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
+from tests.measures import PATIENCE_S, eventually
 from tests.remote.conftest import Numbered, kill_and_wait
 
 
@@ -41,7 +42,7 @@ def test_publishers_go_on_while_brokers_are_killed(connected: Any, brokers: Loca
     time.sleep(0.2)
     ended.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     rows = connected.rows("Sales")
     assert len(rows) == len(acknowledged) == len({tick for tick, _ in acknowledged}) > 0
@@ -79,7 +80,7 @@ def test_nobody_there() -> None:
     began = time.monotonic()
     with pytest.raises(smile.ConnectFailed) as caught:
         smile.connect("tcp://127.0.0.1:9", timeout=0.3)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # far above what was said, below what is usual
     assert caught.value.remedy
     assert "no answer" in caught.value.reason
     with pytest.raises(smile.ConnectFailed, match="key"):
@@ -88,18 +89,19 @@ def test_nobody_there() -> None:
 
 def test_waiting_is_bounded(brokers: LocalBrokers, number: int) -> None:
     """A paused broker is as good as none: calls end in time, and what was published counts once it is back."""
-    with smile.connect(brokers.address, timeout=1.0) as system:
+    with smile.connect(brokers.address, timeout=PATIENCE_S) as system:
         numbered = Numbered(system, number)
         numbered.publish("Sales", {"item": 1, "qty": 1})
         assert numbered.rows("Sold") == [{"item": 1, "total": 1}]
         for name in brokers.names:
             brokers.pause(name)
         try:
+            system._timeout = 1.0
             with pytest.raises(smile.PublishUncertain, match="may be logged or not"):
                 numbered.publish("Sales", {"item": 1, "qty": 1})
         finally:
             for name in brokers.names:
                 brokers.resume(name)
-        deadline = time.monotonic() + 20
-        while numbered.rows("Sold") != [{"item": 1, "total": 2}]:
-            assert time.monotonic() < deadline, "it is sent again until it is acknowledged"
+        system._timeout = PATIENCE_S
+        sent_again = [{"item": 1, "total": 2}]
+        eventually(lambda: numbered.rows("Sold") == sent_again, "what is sent again until it is acknowledged")

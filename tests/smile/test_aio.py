@@ -9,6 +9,7 @@ import pytest
 
 import smile
 from smile import aio
+from tests.measures import PATIENCE_S
 
 PROGRAM = """
 stream Sales (item int, qty int[0..1000]);
@@ -49,7 +50,7 @@ def test_a_reader_waits_for_a_publisher() -> None:
             for _ in range(3):
                 await asyncio.sleep(0.01)
                 await system.publish("Sales", {"item": 1, "qty": 2})
-            await asyncio.wait_for(reader, 5)
+            await asyncio.wait_for(reader, PATIENCE_S)
         return found
 
     assert asyncio.run(work()) == [2, 4, 6]
@@ -61,7 +62,7 @@ def test_a_publisher_in_another_thread_wakes_the_loop() -> None:
             changes = await system.subscribe("Sold")
             assert (await changes.wait()) is not None  # the snapshot
             publish = asyncio.to_thread(system.sync.publish, "Sales", {"item": 1, "qty": 2})
-            batch, _ = await asyncio.wait_for(asyncio.gather(changes.wait(), publish), 5)
+            batch, _ = await asyncio.wait_for(asyncio.gather(changes.wait(), publish), PATIENCE_S)
             assert batch is not None
             assert list(batch.column("total")) == [2]
 
@@ -78,12 +79,12 @@ def test_timeouts_and_ends() -> None:
             assert [len(batch) for batch in [await calm.wait()] if batch] == [1]
             await system.publish("Sales", {"item": 1, "qty": 2})
             await system.publish("Sales", {"item": 1, "qty": 2})
-            batch = await asyncio.wait_for(calm.wait(), 5)  # due by itself, though nothing more is published
+            batch = await asyncio.wait_for(calm.wait(), PATIENCE_S)  # due by itself, though nothing more is published
             assert batch is not None
             assert list(batch.column("total")) == [6]
             waiting = asyncio.create_task(calm.wait())
             await asyncio.sleep(0)
             await system.close()
-            assert await asyncio.wait_for(waiting, 5) is None
+            assert await asyncio.wait_for(waiting, PATIENCE_S) is None
 
     asyncio.run(work())

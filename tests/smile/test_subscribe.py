@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import smile
+from tests.measures import PATIENCE_S
 
 PROGRAM = """
 stream Sales (item int, qty int[0..100]);
@@ -69,7 +70,7 @@ def test_an_iteration_waits_and_ends(system: smile.System) -> None:
     while len(found) < 3:
         assert thread.is_alive()
     system.close()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert brief(found) == [("snapshot", 1, 4), ("changed", 1, 5), ("changed", 2, 1)]
 
@@ -207,9 +208,9 @@ def replayed(changes: list[smile.Change]) -> dict[tuple[object, ...], dict[str, 
 
 
 def test_every_gathers_changes(system: smile.System) -> None:
-    with system.subscribe("calm", timeout=1.0) as changes:
-        assert changes.wait() is not None  # the snapshot
+    with system.subscribe("calm", timeout=PATIENCE_S) as changes:
         began = monotonic()
+        assert changes.wait() is not None  # the snapshot
         for _ in range(5):
             sell(system, 1, 1)
         batch = changes.wait()
