@@ -1,24 +1,43 @@
-"""`smile archive`: move what the logs have into the archive."""
+"""`smile archive`: move what the logs have into the archive, once or for as long as it runs."""
 
 from __future__ import annotations
 
 import json
+import signal
 import time
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from smile.cli.connecting import AsJson
-from smile.cli.exits import Exit
 from smile.cli.files import fail
-from smile.cli.histories import DEFAULT_ARCHIVE, ArchiveFolder, DataFolders, Master, find_sources, start_spark
+from smile.cli.histories import DEFAULT_ARCHIVE, ArchiveFolder, DataFolders, Master, find_sources, spark_session
+from smile.errors import SmileError
+
+if TYPE_CHECKING:
+    from smile.bulk.sources import Sources
+
+FOLLOW_EVERY_S = 10.0
+"""Shorter, and there would be many small files to merge; longer, and logs would be trimmed later."""
+
+FAILURES_MAX = 5
+"""So many rounds in a row may fail before whoever follows gives up."""
 
 
 def archive(
     archive: ArchiveFolder = None,
     data: DataFolders = None,
-    every: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Again and again; 0: once.")] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C: archive what comes, merge small files.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="With --follow: how long to wait between two rounds.")
+    ] = FOLLOW_EVERY_S,
     compact: Annotated[bool, typer.Option("--compact", help="Rewrite small files as larger ones, too.")] = False,
+    accept_gaps: Annotated[
+        bool, typer.Option("--accept-gaps", help="Go on without events that left a log before they were archived.")
+    ] = False,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
@@ -26,34 +45,101 @@ def archive(
 
     Can be interrupted at any moment and run again.
 
-    Example: smile archive --data .smile/tickets --archive archive
+    Example: smile archive --data .smile/tickets --archive archive --follow
     """
+    sources = _sources(archive, data)  # before Spark is started for nothing
+    with spark_session(master) as spark:
+        if not follow:
+            _tell(_round(spark, sources, compact=compact, accept_gaps=accept_gaps, quiet=as_json), as_json=as_json)
+            return
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            _follow(spark, archive, data, every, accept_gaps=accept_gaps, as_json=as_json)
+        except KeyboardInterrupt:
+            if not as_json:
+                typer.echo("stopped; what is archived is whole, and the next run goes on from there")
+
+
+def _follow(
+    spark: Any, archive: Path | None, data: list[Path] | None, every: float, *, accept_gaps: bool, as_json: bool
+) -> NoReturn:
+    failures = 0
+    while True:
+        sources = _sources(archive, data)  # there may be more brokers by now
+        try:
+            done = _round(spark, sources, compact=True, accept_gaps=accept_gaps, quiet=as_json)
+            failures = 0
+            if done["events"]:
+                _tell(done, as_json=as_json)
+        except _TryAgain as error:
+            failures += 1
+            if failures == FAILURES_MAX:
+                raise
+            typer.echo(f"smile: {error}; trying again in {every:g} s", err=True)
+        time.sleep(every)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _sources(archive: Path | None, data: list[Path] | None) -> Sources:
     sources = find_sources(archive, data)
-    target = sources.archive or DEFAULT_ARCHIVE
     if not sources.folders:
         fail("no logs are known here; name the data folder of a broker or of a run with --data")
-    spark = start_spark(master)
+    return sources
+
+
+class _TryAgain(SmileError):
+    """A round did not succeed, but the next one may; it has changed nothing."""
+
+
+def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, quiet: bool) -> dict[str, Any]:
+    """What was done, as plain data."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
     from runtime.bulk.archive import archive_logs
     from runtime.bulk.archive import compact as compact_archive
-    from runtime.bulk.manifest import ArchiveError
-    from runtime.log.stream_log import LogError
+    from runtime.bulk.failures import words_of
+    from runtime.bulk.manifest import ArchiveBusy, ArchiveError
+    from runtime.log.stream_log import LogCorrupt, LogError
+    from smile.bulk.progress import watched
 
-    while True:
-        began = time.monotonic()
-        try:
-            done = archive_logs(spark, target, sources.folders)
-            gone = compact_archive(spark, target) if compact else 0
-        except (ArchiveError, LogError) as error:
-            fail(str(error), Exit.FAILED)
-        took = time.monotonic() - began
-        if as_json:
-            typer.echo(json.dumps([vars(one) for one in done]))
-        else:
-            for one in done:
-                typer.echo(f"{one.stream}: {one.events} events in {one.files} files, archived up to tick {one.horizon}")
-            events = sum(one.events for one in done)
-            merged = f", {gone} small files merged" if gone else ""
-            typer.echo(f"{events} events in {took:.1f} s ({events / max(took, 1e-9):,.0f} a second){merged}")
-        if not every:
-            return
-        time.sleep(every)
+    target = sources.archive or DEFAULT_ARCHIVE
+    began = time.monotonic()
+    try:
+        done = archive_logs(
+            spark,
+            target,
+            sources.folders,
+            watch=lambda stream, events: watched(spark, f"archiving {stream}", rows=events, quiet=quiet),
+            accept_gaps=accept_gaps,
+        )
+        merged = compact_archive(spark, target) if compact else 0
+    except (ArchiveBusy, Py4JError, PySparkException) as error:
+        raise _TryAgain(words_of(error)) from error
+    except (ArchiveError, LogCorrupt) as error:
+        raise SmileError(str(error)) from error
+    except LogError as error:
+        raise _TryAgain(str(error)) from error
+    return {
+        "events": sum(one.events for one in done),
+        "seconds": time.monotonic() - began,
+        "merged": merged,
+        "streams": [vars(one) for one in done],
+    }
+
+
+def _tell(done: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(done))
+        return
+    for one in done["streams"]:
+        missing = sum(last - first + 1 for first, last in one["gaps"])
+        gaps = f"; {len(one['gaps'])} gaps, {missing} ticks, are missing" if missing else ""
+        written = f"{one['events']} events in {one['files']} files"
+        typer.echo(f"{one['stream']}: {written}, archived up to tick {one['horizon']}{gaps}")
+    rate = done["events"] / max(done["seconds"], 1e-9)
+    merged = f", {done['merged']} small files merged" if done["merged"] else ""
+    typer.echo(f"{done['events']} events in {done['seconds']:.1f} s ({rate:,.0f} a second){merged}")

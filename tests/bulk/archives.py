@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,3 +65,14 @@ def ticks_in(target: Path) -> list[int]:
     for path in read_manifest(target).paths:
         found += pq.read_table(target / path, columns=["tick"]).column("tick").to_pylist()
     return sorted(found)
+
+
+def main() -> None:
+    """Archive the log in the second folder into the first, again and again, until somebody kills it."""
+    target, folder = map(Path, sys.argv[1:])
+    while True:
+        archive(target, folder)
+
+
+if __name__ == "__main__":
+    main()
