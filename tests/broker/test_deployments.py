@@ -17,7 +17,7 @@ from smile.deploy.bundles import components_of, make_deployment
 from smile.deploy.placement import hosted_components
 from smile.digests import component_digests
 from smile.program import Program
-from tests.broker.processes import Brokers, Zygote, running, wait_for
+from tests.broker.processes import WAIT_S, Brokers, Zygote, running, wait_for
 from tests.broker.test_processes import ONE, PROGRAM, totals
 
 CHANGED = PROGRAM.replace("qty > 500", "qty > 5") + "view Often = from Sold |> where number > 1;\n"
@@ -26,7 +26,7 @@ CHANGED = PROGRAM.replace("qty > 500", "qty > 5") + "view Often = from Sold |> w
 def redeploy(brokers: Brokers, program: Program, placement: dict[str, str]) -> None:
     deployment = make_deployment(program, brokers.addresses, placement, previous=brokers.deployment)
     brokers.deployment = deployment
-    with_connection = Connection(brokers.address, needs_deployment=False)
+    with_connection = Connection(brokers.address, request_timeout=WAIT_S, needs_deployment=False)
     try:
         for address in brokers.addresses.values():
             with_connection.deploy(deployment.to_wire(), address)
@@ -64,7 +64,7 @@ def test_a_broker_without_a_deployment_waits_for_one(zygote: Zygote, tmp_path: P
     try:
         brokers.start()
         with pytest.raises(ConnectFailed, match="deploy"):
-            Connection(brokers.address)
+            Connection(brokers.address, request_timeout=WAIT_S)
         redeploy(brokers, program, ONE)
         wait_for(lambda: brokers.log("a").count("serves at") == 2, "the deployment")
         with smile.connect(brokers.address) as system:
@@ -124,7 +124,7 @@ def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zy
         leaf = leaf_of(program.plan.views["Sold"], Emit.CHANGES)
         plan = Plan((components["Buys"], components["Sold"], leaf))
         told: list[Deliver | Stepped] = []
-        first = Connection(brokers.address)
+        first = Connection(brokers.address, request_timeout=WAIT_S)
         handle = first.open_leaf(plan, leaf, told.append, watch=True, digest=digest)
         wait_for(lambda: handle.run(lambda leaf: len(leaf.operator.rows)) == 500, "the snapshot")
         assert isinstance(told[0], Deliver)
@@ -134,12 +134,12 @@ def test_a_subscriber_resumes_with_what_it_kept_and_is_told_only_what_changed(zy
         system.publish("Buys", {"item": 7, "qty": 5})
         brokers.restart("a")
         again: list[Deliver | Stepped] = []
-        second = Connection(brokers.address)
+        second = Connection(brokers.address, request_timeout=WAIT_S)
         second.open_leaf(plan, leaf, again.append, watch=True, digest=digest, kept=kept)
         wait_for(lambda: again, "what changed")
         assert [list(one.rows.rows()) for one in again if isinstance(one, Stepped)] == [[(7, 6, 2)]]
         second.close()
-        third = Connection(brokers.address)
+        third = Connection(brokers.address, request_timeout=WAIT_S)
         other = third.open_leaf(plan, leaf, again.append, watch=True, digest="of another program")
         wait_for(lambda: other.failure, "a refusal")
         assert "changed" in str(other.failure)
@@ -155,7 +155,7 @@ def test_a_stored_deployment_of_another_version_waits_to_be_deployed_again(zygot
     try:
         brokers.start()
         with pytest.raises(ConnectFailed, match="deploy again"):
-            Connection(brokers.address)
+            Connection(brokers.address, request_timeout=WAIT_S)
         redeploy(brokers, program, ONE)
         wait_for(lambda: brokers.log("a").count("serves at") == 2, "the deployment")
         with smile.connect(brokers.address) as system:

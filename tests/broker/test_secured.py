@@ -14,7 +14,7 @@ from runtime.security.endpoints import join_address
 from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
 from smile.deploy.bundles import make_deployment, sign
-from tests.broker.processes import Brokers, Zygote, free_port, wait_for
+from tests.broker.processes import WAIT_S, Brokers, Zygote, free_port, wait_for
 from tests.broker.test_processes import PROGRAM, totals
 
 PLACEMENT = {"Buys": "west", "Items": "west", "Sold": "east", "Shown": "east", "Large": "west"}
@@ -90,7 +90,7 @@ def test_names_rights_and_signatures_decide(zygote: Zygote, tmp_path: Path) -> N
 
 
 def owner_status(world: Secured, broker: str) -> dict[str, dict[str, int]]:
-    connection = Connection(world.brokers.address, keys=world.keys["owner"])
+    connection = Connection(world.brokers.address, keys=world.keys["owner"], request_timeout=WAIT_S)
     try:
         return connection.status()[broker]
     finally:

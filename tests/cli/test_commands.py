@@ -301,15 +301,15 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
         waiting = run("query", "Left")
         assert waiting.exit_code == Exit.UNREACHABLE
         assert "deploy a program first" in waiting.stderr
-        deployed = run("deploy")
+        deployed = run("deploy", "--timeout", "60")
         assert deployed.exit_code == 0, deployed.stderr
         assert run("publish", "Buys", text=lines({"item": 1, "qty": 2})).exit_code == 0
         (tmp_path / "shop.mpl").write_text(PROGRAM + "view Twice = from Sold |> extend twice := total + total;\n")
-        deployed = run("deploy")
+        deployed = run("deploy", "--timeout", "60")
         assert deployed.exit_code == 0, deployed.stderr
         assert json_of("query", "Twice", "--json", "--timeout", "60") == [{"item": 1, "total": 2, "twice": 4}]
         (tmp_path / "shop.mpl").write_text("view V = from Nothing;")
-        assert run("deploy").exit_code == Exit.FAILED
+        assert run("deploy", "--timeout", "60").exit_code == Exit.FAILED
     finally:
         for broker in brokers:
             broker.terminate()
@@ -365,8 +365,8 @@ def test_brokers_with_keys_run_what_was_signed_and_ask_who_is_there(
     broker = smile("broker", "hub", cwd=tmp_path, stderr=subprocess.PIPE)
     try:
         serving(tmp_path / "data" / "hub")
-        assert run("deploy", "--keys", "keys/till.secret").exit_code == Exit.REFUSED
-        deployed = run("deploy")
+        assert run("deploy", "--keys", "keys/till.secret", "--timeout", "60").exit_code == Exit.REFUSED
+        deployed = run("deploy", "--timeout", "60")
         assert deployed.exit_code == 0, deployed.stderr
         bought = lines({"item": 1, "qty": 2})
         assert run("publish", "Buys", "--keys", "keys/till.secret", text=bought).exit_code == 0
