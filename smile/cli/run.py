@@ -33,6 +33,10 @@ def run(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where logs are kept; default: .smile/NAME, continued next time.")
     ] = None,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Logs forget what is in it; `smile archive --follow --archive DIR` fills it."),
+    ] = None,
     port: Annotated[int, typer.Option(help="Of the first broker, if it is free; others follow.")] = FIRST_PORT,
     http: Annotated[bool, typer.Option("--http", help="Serve HTTP too, at every broker.")] = False,
     demo: Annotated[
@@ -56,7 +60,7 @@ def run(
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    with _started(program, brokers, folder, port, http=http, as_json=as_json) as local:
+    with _started(program, brokers, folder, port, archive, http=http, as_json=as_json) as local:
         _tell_start(local, as_json=as_json)
         ended.wait(seconds)
     if not as_json:
@@ -78,7 +82,7 @@ def _compiled(file: Path) -> Program:
 
 @contextmanager
 def _started(
-    program: Program, brokers: int | None, folder: Path, port: int, *, http: bool, as_json: bool
+    program: Program, brokers: int | None, folder: Path, port: int, archive: Path | None, *, http: bool, as_json: bool
 ) -> Iterator[LocalBrokers]:
     from smile.deploy.deployment import DeploymentError
     from smile.deploy.placement import PlacementError
@@ -89,7 +93,16 @@ def _started(
             typer.echo(f"{name}: {state}", err=True)
 
     try:
-        local = LocalBrokers(program, brokers, folder, first_port=port, http=http, changed=changed).start()
+        local = LocalBrokers(
+            program,
+            brokers,
+            folder,
+            first_port=port,
+            http=http,
+            keep="all" if archive is None else "archive",
+            archive=archive,
+            changed=changed,
+        ).start()
     except (LocalRunError, PlacementError, DeploymentError) as error:
         fail(str(error), Exit.FAILED)
     except OSError as error:
