@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import smile
+from bench.archive import measure
 from runtime.bulk import archive as archiving
 from runtime.bulk.archive import archive_logs, compact
 from runtime.bulk.archive_files import verify_files
@@ -211,3 +212,15 @@ def test_a_damaged_log_stops_the_archive(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(Exception, match="is damaged"):
         archive_logs(spark, tmp_path / "archive", [data])
     assert read_manifest(tmp_path / "archive").streams == {}
+
+
+def test_the_measurement_of_archiving_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """It counts and checks for itself what it has written."""
+    runs = measure(spark, tmp_path, 3_000)
+    assert [(run.what, run.events) for run in runs] == [
+        ("the log, written", 3_000),
+        ("all at once", 3_000),
+        ("a tenth more", 1_000),
+        ("compacted", 4_000),
+    ]
+    assert all(run.bytes_per_event > 1 for run in runs)
