@@ -17,7 +17,7 @@ from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
 from runtime.protocol.coverage import Coverage, LineageCoverage
 from runtime.protocol.events import Restarted, Stepped
-from runtime.protocol.messages import Durable
+from runtime.protocol.messages import Durable, Upstream
 from runtime.protocol.state_component import StateComponent
 from tests.broker.hosts import Letter, Net
 from tests.broker.processes import wait_for
@@ -202,7 +202,8 @@ def test_a_state_from_before_is_caught_up_and_switched_in_and_subscribers_see_no
         publish(net, sequence, [(sequence % 3, sequence)])
     bench.send(view, bulk)
     bench.build(view)
-    assert bench.state(view) == "catching up"
+    bench.installing.poll()
+    assert bench.state(view) == "catching up"  # it has not asked anybody yet
     assert net.hosts[home].hosted[view].component is first  # it goes on serving
     publish(net, 20, [(1, 1), (7, 100)])
     before = net.visible(leaf)
@@ -223,6 +224,8 @@ def test_a_state_from_before_is_caught_up_and_switched_in_and_subscribers_see_no
     assert second_name(view) not in net.hosts[home].hosted
     assert all(not one.second_edges for host in net.hosts.values() for one in host.hosted.values())
     assert bench.shelf.is_hastened
+    from_second = [one.message for one in net.seen if one.component == second_name(view)]
+    assert all(isinstance(message, Upstream) for message in from_second)  # it has told nobody anything
 
 
 def expected(net: Net, view: str) -> list[tuple[object, ...]]:
