@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,10 +20,15 @@ from smile.cli.output import show
 if TYPE_CHECKING:
     from runtime.client.connection import Connection
     from runtime.security.keys import Keys
+    from smile.bulk.sources import Sources
+    from smile.bulk.switching import Installed
+    from smile.deploy.backfill import Choice
     from smile.deploy.config import Config
     from smile.deploy.deployment import Deployment
     from smile.deploy.placement import Placed
     from smile.program import Program
+
+PAST = {"replay": "replays its past from the logs", "bulk": "gets its past from Spark"}
 
 
 def deploy(
@@ -32,6 +38,9 @@ def deploy(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run where, and why; send nothing.")
     ] = False,
+    master: Annotated[
+        str | None, typer.Option("--master", help="Spark's, if a past has to be computed; default: [spark] master.")
+    ] = None,
     keys: KeysFile = None,
     timeout: Timeout = TIMEOUT_S,
     as_json: AsJson = False,
@@ -41,6 +50,8 @@ def deploy(
     Streams stay where their logs are, and keep their ticks. All brokers must answer: one that missed a deployment could
     not talk to the others. With keys the deployment is signed; brokers with an allow-list run nothing else.
 
+    A new view gets its past from the logs by itself. If these no longer have it, or it is long, Spark computes it.
+
     Example: smile deploy --dry-run
     """
     found = required_config(config)
@@ -48,6 +59,7 @@ def deploy(
     signer = _signer(keys or found.client_keys)
     previous = None if dry_run else _previous(found, signer, timeout)
     deployment, placed = _made(found, program, previous)
+    chosen = [] if previous is None else _choices(found, previous, deployment, program, signer, timeout)
     if signer is not None:
         from runtime.security.signatures import serial_now
         from smile.deploy.bundles import sign
@@ -55,13 +67,94 @@ def deploy(
         deployment = sign(deployment, signer, serial_now())
     if not dry_run:
         _send(found, deployment, signer, timeout)
-    if as_json:
-        told = {"deployment": deployment.name, "digest": deployment.digest, "sent": not dry_run}
-        typer.echo(json.dumps({**told, "placement": dict(placed.homes), "reasons": dict(placed.reasons)}, indent=2))
+    if not as_json:
+        typer.echo(placed.explain())
+        if not dry_run:
+            typer.echo(f"{deployment.name} runs on {', '.join(found.brokers)} ({deployment.digest[:19]})")
+        for choice in chosen:
+            typer.echo(f"{choice.component}: {PAST[choice.how]}, because {choice.reason}")
+    installed = _filled_in(found, deployment, program, chosen, signer, timeout, master)
+    if not as_json:
+        for one in installed:
+            typer.echo(f"{one.component} on {one.broker}: has its past up to {one.as_of} after {one.seconds:.1f} s")
         return
-    typer.echo(placed.explain())
-    if not dry_run:
-        typer.echo(f"{deployment.name} runs on {', '.join(found.brokers)} ({deployment.digest[:19]})")
+    told = {"deployment": deployment.name, "digest": deployment.digest, "sent": not dry_run}
+    past = {"backfill": [asdict(one) for one in chosen], "installed": [asdict(one) for one in installed]}
+    typer.echo(json.dumps({**told, "placement": dict(placed.homes), "reasons": dict(placed.reasons), **past}, indent=2))
+
+
+def _choices(
+    config: Config, before: Deployment, after: Deployment, program: Program, signer: Keys | None, timeout: float
+) -> list[Choice]:
+    """How what is new gets its past. Leaves if it cannot, before anything has changed."""
+    from smile.bulk.install import not_in_bulk
+    from smile.deploy.backfill import BACKFILL_EVENTS, choose, histories, new_components, streams_of
+    from smile.deploy.bundles import BundleRefused, verify
+
+    try:
+        old = verify(before)
+    except BundleRefused:  # of another version: everything is computed anew
+        old = None
+    streams = streams_of(after, program, new_components(before, old, after, program))
+    if not streams:
+        return []
+    name, address = next(iter(config.addresses.items()))
+    with _connection(name, address, signer, timeout) as connection:
+        status = connection.status()
+    known = histories({stream for read in streams.values() for stream in read}, status, _sources(config))
+    limit = int(config.spark.get("backfill_events", BACKFILL_EVENTS))
+    chosen = choose(streams, known, not_in_bulk(program, list(streams)), limit)
+    for choice in chosen:
+        if choice.how == "impossible":
+            fail(
+                f"`{choice.component}` cannot get its past: {choice.reason}\n"
+                "       nothing was deployed; bring back the archive, or let the view read a new stream",
+                Exit.REFUSED,
+            )
+    return chosen
+
+
+def _sources(config: Config) -> Sources | None:
+    from smile.bulk.sources import Sources
+    from smile.cli.histories import logs_in
+
+    archive = config.path.parent / str(config.spark["archive"]) if "archive" in config.spark else None
+    folders = tuple(folder for broker in config.brokers.values() for folder in logs_in(broker.data))
+    return Sources(archive, folders) if archive is not None or folders else None
+
+
+def _filled_in(
+    config: Config,
+    deployment: Deployment,
+    program: Program,
+    chosen: list[Choice],
+    signer: Keys | None,
+    timeout: float,
+    master: str | None,
+) -> list[Installed]:
+    wanted = [choice.component for choice in chosen if choice.how == "bulk"]
+    sources = _sources(config)
+    if not wanted or sources is None:
+        return []
+    from smile.bulk.switching import holding, wait_for_deployment
+    from smile.cli.histories import spark_session
+
+    name, address = next(iter(config.addresses.items()))
+    with _connection(name, address, signer, timeout) as connection, _said():
+        wait_for_deployment(connection, deployment.digest, timeout)
+        with holding(connection, deployment, program, wanted, timeout) as held, spark_session(master) as spark:
+            return held.install(spark, sources)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    from smile.cli.connecting import exit_code_of
+    from smile.errors import SmileError
+
+    try:
+        yield
+    except SmileError as error:
+        fail(f"{error}; the deployment runs, and `smile recompute VIEW --install` tries again", exit_code_of(error))
 
 
 def _compiled(config: Config) -> Program:

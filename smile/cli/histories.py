@@ -62,17 +62,21 @@ def find_sources(archive: Path | None, data: list[Path] | None) -> Sources:
 
 def _folders(data: list[Path]) -> list[Path]:
     """The folder of a run stands for those of its brokers."""
-    from runtime.log.database import FILE_NAME
-    from runtime.log.repair import DAMAGED  # what a repair has put aside is no log
-
     found: list[Path] = []
     for folder in data:
-        found_here = (path.parent for path in folder.rglob(FILE_NAME))
-        inside = sorted(path for path in found_here if not path.name.startswith(DAMAGED))
+        inside = logs_in(folder)
         if not inside:
-            fail(f"{folder} holds no log ({FILE_NAME})")
+            fail(f"{folder} holds no log (events.sqlite)")
         found += inside
     return found
+
+
+def logs_in(folder: Path) -> list[Path]:
+    """Where in it logs are; what a repair has put aside is none."""
+    from runtime.log.database import FILE_NAME
+    from runtime.log.repair import DAMAGED
+
+    return sorted(path.parent for path in folder.rglob(FILE_NAME) if not path.parent.name.startswith(DAMAGED))
 
 
 def _known_folders(config: Any) -> list[Path]:
@@ -83,7 +87,7 @@ def _known_folders(config: Any) -> list[Path]:
         return _folders([run.folder])
     if config is None:
         return []
-    return [broker.data for broker in config.brokers.values() if broker.data.is_dir()]
+    return [folder for broker in config.brokers.values() for folder in logs_in(broker.data)]
 
 
 def start_spark(master: str | None) -> Any:

@@ -25,6 +25,7 @@ from smile.cli.histories import (
     past,
     spark_session,
 )
+from smile.cli.installs import install_view
 from smile.cli.ticks import tick_of
 
 
@@ -37,6 +38,9 @@ def recompute(
     form: Annotated[
         str, typer.Option("--format", help="Of what is written: parquet, csv, json, or any that your Spark has.")
     ] = "parquet",
+    install: Annotated[
+        bool, typer.Option("--install", help="Let it take the place of what the brokers have, while they go on.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="Print at most so many rows.")] = 20,
     program: ProgramFile = None,
     archive: ArchiveFolder = None,
@@ -59,6 +63,9 @@ def recompute(
     tick = tick_of(as_of)
     sources = find_sources(archive, data)
     with past(program, address, keys, timeout) as before:
+        if install:
+            install_view(before, view, sources, tick, timeout, master, as_json=as_json)
+            return
         plan_of(before.program, view)
         if tick is not None:
             before.wait_for(view, tick, sources, timeout)
