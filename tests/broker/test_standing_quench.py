@@ -23,7 +23,8 @@ from mpl.failures import EvaluationError, Failure
 from mpl.source import Source
 from mpl.typed import Apply, Expr, RelationTree, Schema
 from mpl.types import BoolType
-from runtime.protocol.coverage import TICK_MAX, Coverage
+from runtime.batch import Batch
+from runtime.protocol.coverage import TICK_MAX, Coverage, LineageCoverage
 from runtime.protocol.event_component import EventComponent
 from runtime.protocol.messages import EventCuriosity, Events
 from runtime.protocol.state_component import StateComponent
@@ -120,6 +121,21 @@ def test_the_log_guests_and_receivers_on_the_same_host_get_everything() -> None:
     (local,) = net.plan.by_name["California"].in_edges
     assert net.hosts["near"].events_quenched(local.name) == 0, "nobody computes what saves nothing"
     assert {row[0]: row[1] for row in _visible(net, "California", "near")}[0] == _total(EVENTS, 0)
+
+
+def test_what_was_quenched_for_another_condition_is_not_taken() -> None:
+    """Of a deployment before, still under way: what it left out would pass for silence."""
+    net = split()
+    (old,) = smile.compile(SALES.replace("'CA'", "'OR'")).plan.components["California"].in_edges
+    (new,) = net.plan.by_name["California"].in_edges
+    far = net.hosts["far"]
+    before = far.hosted["California"].component.coverage()
+    silence = Events(LineageCoverage.of_range(0, TICK_MAX), Batch.empty(5, events=True))
+    far.arrived("California", old.name, silence, None)
+    assert far.hosted["California"].component.coverage() == before
+    assert far.hosted["California"].refused == {"unknown_edge": 1}
+    far.arrived("California", new.name, silence, None)
+    assert far.hosted["California"].component.coverage() != before, "the right one would have been taken"
 
 
 def _total(rows: list[tuple[Value, ...]], item: int) -> int:
