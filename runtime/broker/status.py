@@ -14,6 +14,8 @@ from runtime.protocol.leaf import Leaf
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
 
+LOST = "ticks that it needs have left the log; `smile recompute VIEW --install` computes it from the archive"
+
 
 def component_status(hosted: Hosted, origin: str = "") -> dict[str, Any]:
     """One component; ticks are given as such and as microseconds since 1970."""
@@ -107,5 +109,5 @@ def failures_of(hosted: Mapping[str, Hosted], names: tuple[str, ...]) -> dict[st
         elif one.state == "stopped":
             found[name] = ("stopped", one.reason)
         elif one.lost_ticks and not one.is_held:
-            found[name] = ("lost", "ticks that it needs have left the log")
+            found[name] = ("lost", LOST)
     return found

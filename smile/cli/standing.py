@@ -150,7 +150,7 @@ def _problem(said: Mapping[str, Any]) -> str:
         return f"{failure['code']}: {failure['reason']}"
     if said["state"] == "stopped":
         return str(said.get("reason") or "stopped")
-    return "ticks that it needs have left the log" if said.get("lost_ticks") else ""
+    return "ticks that it needs have left the log: smile recompute --install" if said.get("lost_ticks") else ""
 
 
 def _rate(now: int, before: int | None, passed: float) -> float | None:

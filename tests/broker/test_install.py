@@ -12,6 +12,7 @@ import smile
 from runtime.broker.dismantling import SLICE, dismantled
 from runtime.broker.hosted import SECOND, STOPPED, Told, second_name
 from runtime.broker.installing import INSTALL_SILENT_US, Installing
+from runtime.broker.status import failures_of
 from runtime.checkpoints import codec
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
@@ -412,6 +413,17 @@ def test_a_hold_waits_until_senders_elsewhere_know_of_it(program: smile.Program)
     bench.far.is_slow = False
     bench.installing.poll()
     assert bench.state("Sold") == "held"
+
+
+def test_a_view_that_lost_ticks_has_not_failed_while_its_state_is_computed(net: Net) -> None:
+    bench = Bench(net, net.homes["Sold"])
+    hosted = net.hosts[bench.host].hosted
+    hosted["Sold"].lost_ticks = True
+    assert failures_of(hosted, ("Sold",))["Sold"][0] == "lost"
+    bench.hold("Sold")
+    assert failures_of(hosted, ("Sold",)) == {}
+    bench.installing.release(ME)
+    assert failures_of(hosted, ("Sold",))["Sold"][0] == "lost"
 
 
 def test_a_sender_that_starts_again_is_asked_again(net: Net) -> None:

@@ -9,11 +9,13 @@ import pytest
 import smile
 from runtime.client.connection import Connection
 from runtime.client.errors import RequestRefused
+from runtime.client.installing import Installer
 from runtime.security.allow_list import add_entry, entry_for
 from runtime.security.endpoints import join_address
 from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
 from smile.deploy.bundles import make_deployment, sign
+from smile.digests import component_digests
 from tests.broker.processes import WAIT_S, Brokers, Zygote, free_port, wait_for
 from tests.broker.test_processes import PROGRAM, totals
 
@@ -74,6 +76,9 @@ def test_names_rights_and_signatures_decide(zygote: Zygote, tmp_path: Path) -> N
                 alice.connection.stop("west")
             with pytest.raises(RequestRefused):
                 alice.connection.deploy(world.deployment.to_wire())
+            digest = component_digests(world.deployment, world.program)["Sold"]
+            with pytest.raises(RequestRefused, match="no right to deploy"):
+                Installer(alice.connection, "Sold", digest).hold(WAIT_S)
             seen: list[object] = []
             alice.subscribe("Sold", lambda change: seen.append(change.row["total"]))
             wait_for(lambda: seen == [5], "the snapshot")
@@ -82,6 +87,7 @@ def test_names_rights_and_signatures_decide(zygote: Zygote, tmp_path: Path) -> N
             alice.publish("Buys", {"item": 1, "qty": 6})
             with smile.connect(address, keys=world.secret("owner")) as owner:
                 assert totals(owner) == {1: 11}
+                Installer(owner.connection, "Sold", digest).hold(WAIT_S)  # one broker may ask the other for more edges
             assert seen == [5]
             refused = owner_status(world, "east")["counters"]
             assert any(code.startswith("refused.subscribe") for code in refused)
