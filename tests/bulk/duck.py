@@ -41,7 +41,7 @@ from mpl.typed import (
     WhereNode,
     WindowNode,
 )
-from mpl.types import BoolType, DecimalType, EnumType, FloatType, TextType, Type, Value
+from mpl.types import BoolType, DecimalType, EnumType, FloatType, IntType, TextType, Type, Value
 
 Row = tuple[Value, ...]
 
@@ -96,6 +96,7 @@ _SAME = {
     "not": "(NOT {0})",
     "epoch": "{0}",
     "date": "({0} - mod(mod({0}, 86400000000) + 86400000000, 86400000000))",
+    "hour": "(mod(mod({0}, 86400000000) + 86400000000, 86400000000) // 3600000000)",
 }
 
 
@@ -147,6 +148,23 @@ class Scalars:
                 return "(" + " || ".join(map(self.text, arguments)) + ")"
             case "cast" if isinstance(arguments[0].type, TextType | EnumType) and isinstance(expr.type, TextType):
                 return self.text(arguments[0])
+            case "cast" if isinstance(arguments[0].type, IntType | DecimalType) and isinstance(expr.type, DecimalType):
+                more = scale(expr.type) - scale(arguments[0].type)
+                return rounded(self.raised(self.text(arguments[0]), max(more, 0)), str(10 ** max(-more, 0)))
+            case "replace":
+                text, old, new = map(self.text, arguments)
+                return (
+                    f"(CASE WHEN {old} = '' AND {new} IS NOT NULL THEN {text} ELSE replace({text}, {old}, {new}) END)"
+                )
+            case "split_part":
+                text, separator, number = map(self.text, arguments)
+                whole = f"CASE WHEN {number} = 1 THEN {text} ELSE '' END"
+                return (
+                    f"(CASE WHEN {separator} = '' THEN {whole} ELSE split_part({text}, {separator}, {number}::INT) END)"
+                )
+            case "regexp_extract" if isinstance(arguments[1], Const) and "\\" not in str(arguments[1].value):
+                group = arguments[2].value if len(arguments) > 2 and isinstance(arguments[2], Const) else 1
+                return f"regexp_extract({self.text(arguments[0])}, {self.text(arguments[1])}, {group})"
             case _:
                 raise NotInDuck(name)
 
@@ -263,8 +281,10 @@ class Relations:
                 times = [*(() if node.by is None else (node.by,)), *ticks(schema)]
                 order = [f"c{position} {way} NULLS LAST" for position in times] + by_key(schema)
                 return self.chosen(self.query(node.input), node.per, order, "row_number() {} = 1")
-            case AsofNode() | WindowNode():
-                raise NotInDuck(type(node).__name__)
+            case AsofNode():
+                return self.asof(node)
+            case WindowNode():
+                raise NotInDuck("windows")
 
     def picked(self, source: RelationTree, positions: Sequence[int], *, distinct: bool) -> str:
         columns = ", ".join(f"c{position} AS c{at}" for at, position in enumerate(positions))
@@ -355,6 +375,25 @@ class Relations:
             made.append(f"{text} AS c{len(left) + at}")
         sides = [f"(SELECT *, TRUE AS here FROM ({self.query(side)}))" for side in (node.left, node.right)]
         return f"SELECT {', '.join(made)} FROM {sides[0]} l {node.side.upper()} JOIN {sides[1]} r ON {agree}"
+
+    def asof(self, node: AsofNode) -> str:
+        """Every left row with the first of the right rows that fit it, the latest one first."""
+        left, right = node.left.schema, node.right.schema
+        agree = " AND ".join(
+            [*(f"l.c{one} = r.c{other}" for one, other in node.equal), f"r.c{node.right_time} <= l.c{node.left_time}"]
+        )
+        order = [f"r.c{position} DESC NULLS LAST" for position in (node.right_time, *ticks(right))]
+        order += [f"r.c{position} ASC NULLS LAST" for position in right.key]
+        group = ", ".join(f"l.c{position}" for position in left.key)
+        over = f"OVER ({f'PARTITION BY {group} ' if group else ''}ORDER BY {', '.join(order)})"
+        width = len(left.columns)
+        made = [f"l.c{at} AS c{at}" for at in range(width)]
+        made += [f"r.c{position} AS c{width + at}" for at, position in enumerate(node.right_kept)]
+        side = "LEFT" if node.keep_unmatched else "INNER"
+        return (
+            f"SELECT {', '.join(made)} FROM ({self.query(node.left)}) l {side} JOIN ({self.query(node.right)}) r"
+            f" ON {agree} QUALIFY row_number() {over} = 1"
+        )
 
 
 def ticks(schema: Schema) -> list[int]:
