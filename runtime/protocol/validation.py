@@ -149,7 +149,7 @@ class Place:
         allowed = _TYPES[column.type]
         if type(values) is list and len(values) == 1 and type(values[0]) in allowed:
             return  # single events
-        if type(values) is Numbers and _ARRAY_TYPES[values.dtype.kind] in allowed:
+        if isinstance(values, Numbers) and _ARRAY_TYPES[values.dtype.kind] in allowed:
             return
         strange = _types_of(values) - allowed
         if not strange:
