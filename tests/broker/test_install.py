@@ -240,7 +240,7 @@ def expected(net: Net, view: str) -> list[tuple[object, ...]]:
     if view == "Kinds":
         return sorted((item,) for item in totals)
     sold = [(item, *counted) for item, counted in totals.items()]
-    return sorted(sorted(sold, key=lambda row: -row[1])[:2] if view == "Leaders" else sold)
+    return sorted(sorted(sold, key=lambda row: (-row[1], row[0]))[:2] if view == "Leaders" else sold)
 
 
 def test_a_component_that_had_stopped_is_replaced(net: Net) -> None:
