@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -30,6 +29,7 @@ from runtime.broker.uplink import Uplink
 from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
 from runtime.client.lanes import Columns, Entry, Lane, Ticks, copy_outcome
 from runtime.client.leaves import LeafHandle, Leaves
+from runtime.client.requests import Make, Request, Requests
 from runtime.client.standing import Standing
 from runtime.plan import Component, Plan
 from runtime.protocol.checkpoint import Checkpoint
@@ -48,21 +48,8 @@ of one producer that a stream remembers, so that a repeat is always recognised."
 
 POLL_MS_MAX = 1_000
 REQUEST_TIMEOUT_S = 10.0
-REQUEST_AGAIN_S = 1.0
-"""Questions that only read are repeated: they, or their answers, are lost with a connection that is cut."""
 
 T = TypeVar("T")
-
-
-@dataclass(eq=False, slots=True)
-class _Request:
-    uplink: Uplink
-    make: Callable[[int], ControlRecord]
-    deadline: float
-    repeats: bool
-    number: int = 0
-    sent: float = 0.0
-    future: Future[ControlRecord] = field(default_factory=Future)
 
 
 class Connection:
@@ -93,7 +80,7 @@ class Connection:
         self._sequences = count()
         self._room = threading.Condition()
         self._under_way = 0
-        self._requests: list[_Request] = []
+        self._requests = Requests()
         self._work: deque[Callable[[], object]] = deque()
         self._waker, self._wakee = socket.socketpair()
         self._wakee.setblocking(False)
@@ -260,7 +247,7 @@ class Connection:
         """Give a deployment to the broker at this address. Raises RequestRefused, TimeoutError."""
         self._ask(address or self.address, lambda number: control.Deploy(number, deployment))
 
-    def ask(self, broker: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
+    def ask(self, broker: str, make: Make) -> ControlRecord:
         """One request to a broker of the deployment, and its answer. Raises RequestRefused, TimeoutError."""
         return self._ask(self.deployment["brokers"][broker], make)
 
@@ -271,13 +258,13 @@ class Connection:
         """In order: it writes a checkpoint first."""
         self.ask(broker, control.Stop)
 
-    def _ask(self, address: str, make: Callable[[int], ControlRecord]) -> ControlRecord:
+    def _ask(self, address: str, make: Make) -> ControlRecord:
         return self._request(address, make, repeats=make is control.Describe).result()
 
     def _request(
         self,
         address: str,
-        make: Callable[[int], ControlRecord],
+        make: Make,
         timeout: float | None = None,
         *,
         repeats: bool = True,
@@ -286,24 +273,10 @@ class Connection:
         made: Future[ControlRecord] = Future()
 
         def begin() -> None:
-            request = _Request(self._uplink(address), make, deadline, repeats, future=made)
-            self._requests.append(request)
-            self._send_request(request)
+            self._requests.begin(Request(self._uplink(address), make, deadline, repeats, made))
 
         self.post(begin)
         return made
-
-    def _send_request(self, request: _Request) -> None:
-        """Once the broker has answered a greeting; until then it waits."""
-        if not request.uplink.is_connected or (request.number and not request.repeats):
-            return
-        number = request.number or request.uplink.next_request()
-        try:
-            if request.uplink.send_record(request.make(number)):
-                request.number, request.sent = number, time.monotonic()
-        except WireError as error:
-            self._requests.remove(request)
-            request.future.set_exception(RequestRefused(error.code, str(error)))
 
     # The I/O thread
 
@@ -396,9 +369,9 @@ class Connection:
             next_us = lane.pump(now_us)
             if next_us is not None:
                 due_us = min(due_us, max(0, next_us - now_us))
-        if self._requests:
-            first = min(request.deadline for request in self._requests)
-            due_us = min(due_us, max(0, int((first - time.monotonic()) * 1e6)))
+        first_us = self._requests.due_us()
+        if first_us is not None:
+            due_us = min(due_us, first_us)
         return min(POLL_MS_MAX, -(-due_us // 1_000))
 
     def _turn(self, ready: set[Any]) -> None:
@@ -415,7 +388,7 @@ class Connection:
                 uplink.read_control()
         self.leaves.host.fire()
         self.leaves.host.work()
-        self._expire()
+        self._requests.expire()
 
     def _do_work(self) -> None:
         for _ in range(len(self._work)):
@@ -423,14 +396,6 @@ class Connection:
                 self._work.popleft()()
             except Exception:
                 log.exception("what a caller asked for failed")
-
-    def _expire(self) -> None:
-        now = time.monotonic()
-        for request in [one for one in self._requests if one.deadline <= now]:
-            self._requests.remove(request)
-            request.future.set_exception(TimeoutError(f"no answer from {request.uplink.address.partition('?')[0]}"))
-        for request in [one for one in self._requests if one.repeats and one.sent + REQUEST_AGAIN_S <= now]:
-            self._send_request(request)
 
     # What uplinks tell (`Listener`)
 
@@ -444,8 +409,7 @@ class Connection:
         self.leaves.refused(uplink, edge, code, reason)
 
     def welcomed(self, uplink: Uplink, is_new: bool) -> None:
-        for request in [one for one in self._requests if one.uplink is uplink]:
-            self._send_request(request)
+        self._requests.send_again(uplink)
         home = uplink.address
         for stream, lane in self._lanes.items():
             if self.deployment["brokers"][self.deployment["placement"][stream]] == home:
@@ -465,18 +429,7 @@ class Connection:
                     for entry, error in lane.refused(record, self._clock.steady_us()):
                         entry.future.set_exception(error)
             case _:
-                self._answered(uplink, record)
-
-    def _answered(self, uplink: Uplink, record: ControlRecord) -> None:
-        number = getattr(record, "request", None)
-        for request in self._requests:
-            if request.uplink is uplink and number in (request.number, 0):
-                self._requests.remove(request)
-                if isinstance(record, control.Refused):
-                    request.future.set_exception(RequestRefused(record.code, record.reason))
-                else:
-                    request.future.set_result(record)
-                return
+                self._requests.answered(uplink, record)
 
     # The end
 
@@ -502,8 +455,7 @@ class Connection:
         for lane in self._lanes.values():
             for entry in lane.clear():
                 entry.future.set_exception(error)
-        for request in self._requests:
-            request.future.set_exception(error)
+        self._requests.end(error)
         for uplink in self._uplinks.values():
             uplink.close()
         self._waker.close()
