@@ -102,11 +102,11 @@ class _StateWriter:
                 for edge, relation in enumerate(self.inputs)
                 if relation.is_event
             ]
-        text = self.out.text(
-            f"component {self.component.name}", "its state", f"[{', '.join(frame for _, frame in frames)}]"
-        )
+        name = self.component.name
+        result = f"[{', '.join(frame for _, frame in frames)}]"
+        text = self.out.text(self.plan.parts[name].module.origin, f"the state of {name}", result)
         return StateProgram(
-            self.component.name,
+            name,
             self.out.sources,
             text,
             tuple(self.out.constants.values),

@@ -165,6 +165,10 @@ class Star:
     def read_states(self) -> list[int]:
         return self._read("s")
 
+    @property
+    def read_keys(self) -> list[int]:
+        return self._read("q")
+
     def undone(self, edge: Edge) -> tuple[str, ...]:
         """The arrays by slot that the loop of an edge can change."""
         return (
