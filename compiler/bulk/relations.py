@@ -94,21 +94,15 @@ class RelationWriter:
     # Aggregates
 
     def _aggregate(self, node: AggregateNode, source: str) -> list[str]:
-        keys = ", ".join(f'F.col("c{position}").alias("c{at}")' for at, position in enumerate(node.group))
+        keys = ", ".join(_as(position, at) for at, position in enumerate(node.group))
         start = len(node.group)
         items = [
             f'{self.aggregate(item, node.schema.columns[start + at], node.input.schema)}.alias("c{start + at}")'
             for at, item in enumerate(node.items)
         ]
-        return (
-            [source, f".groupBy({keys})", f".agg({', '.join(items)})"]
-            if items
-            else [
-                source,
-                f".select({keys})",
-                ".distinct()",
-            ]
-        )
+        if not items:
+            return [source, f".select({keys})", ".distinct()"]
+        return [source, f".groupBy({keys})", f".agg({', '.join(items)})"]
 
     def argument(self, item: AggregateItem) -> str:
         """What an aggregate counts of each row: null if the row does not count."""
@@ -182,15 +176,15 @@ class RelationWriter:
         shared = {one: other for one, other in node.equal if other not in node.right_kept}
         made: list[str] = []
         for at, column in enumerate(left):
-            text = f'F.col("c{at}")'
+            text = f'"c{at}"'
             if node.side == "full":
                 other = (
                     f'F.col("d{shared[at]}")'
                     if at in shared
                     else self._out.constant(node.left_defaults[at].value, column.type)
                 )
-                text = f'F.when(F.col("lm").isNotNull(), {text}).otherwise({other})'
-            made.append(f'{text}.alias("c{at}")')
+                text = f'F.when(F.col("lm").isNotNull(), F.col("c{at}")).otherwise({other}).alias("c{at}")'
+            made.append(text)
         for at, position in enumerate(node.right_kept):
             text = f'F.col("d{position}")'
             if node.side != "inner" and node.defaults[at].value is not None:
@@ -214,7 +208,7 @@ class RelationWriter:
         order += [f'F.col("d{position}").asc_nulls_last()' for position in node.right.schema.key]
         key = ", ".join(f'"c{position}"' for position in node.left.schema.key) or "F.lit(1)"
         place = f"F.row_number().over(Window.partitionBy({key}).orderBy({', '.join(order)}))"
-        kept = [f'F.col("c{at}")' for at in range(width)]
+        kept = [f'"c{at}"' for at in range(width)]
         kept += [f'F.col("d{position}").alias("c{width + at}")' for at, position in enumerate(node.right_kept)]
         side = "left" if node.keep_unmatched else "inner"
         return [
