@@ -82,30 +82,35 @@ class Traffic:
         self._note(edge, frames, self._endpoints.answer(to, frames))
 
     def _tell(self, edge: str, message: Message) -> None:
-        if self._attachments.topic_to_tell(edge) is None:
-            self._held.pop(edge, None)
-            return
+        topic = self._attachments.topic_to_tell(edge)
         held = self._held.pop(edge, None)
+        if topic is None:
+            return
         if held is not None:
             joined = _joined(held, message)
             if joined is None:
-                self._put(edge, held)
+                self._put(edge, held, topic)
             else:
                 message = joined
         if isinstance(message, Knowledge | Events) and not len(message.rows):
             self._held[edge] = message
         else:
-            self._put(edge, message)
+            self._put(edge, message, topic)
 
     def flush(self) -> None:
+        if not self._held:
+            return
         held, self._held = self._held, {}
         for edge, message in held.items():
-            self._put(edge, message)
+            topic = self._attachments.topic_to_tell(edge)
+            if topic is not None:
+                self._put(edge, message, topic)
 
-    def _put(self, edge: str, message: Message) -> None:
-        topic = self._attachments.topic_to_tell(edge)
-        if topic is not None:
-            for frames in self._encoded(edge, message):
+    def _put(self, edge: str, message: Message, topic: bytes) -> None:
+        for frames in self._encoded(edge, message):
+            if self._faults is None:
+                self._send_topic(edge, frames, topic)
+            else:
                 self._pass_on(partial(self._send_topic, edge, frames, topic))
 
     def _send_topic(self, edge: str, frames: list[bytes], topic: bytes) -> None:

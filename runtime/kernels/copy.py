@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -67,6 +68,10 @@ class ColumnarCopy(Operator):
     def _packed(self, batch: Batch) -> Integers:
         """All columns, `visible` and `max_ticks` as one array."""
         kinds = self.table.kinds
+        if len(batch) == 1 and ValueType.FLOAT not in kinds:  # single changes: a list is the shortest way
+            values: Any = [column[0] for column in (*batch.columns, batch.visible, batch.max_ticks)]
+            with suppress(TypeError):  # null, in a row that is not visible
+                return np.frombuffer(array("q", values), np.int64).reshape(-1, 1)
         packed = np.empty((len(kinds) + 2, len(batch)), np.int64)
         for number, kind in enumerate(kinds):
             row = packed[number].view(np.float64) if kind is ValueType.FLOAT else packed[number]

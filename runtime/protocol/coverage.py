@@ -281,6 +281,8 @@ class Coverage:
     def to_wire(self) -> list[int]:
         """Two small ints per range: the uncovered ticks skipped beyond the one that must lie between two ranges, then
         the length beyond one. Every list of non-negative ints is thus one set in canonical form."""
+        if len(self._firsts) == 1:
+            return [self._firsts[0], self._lasts[0] - self._firsts[0]]
         wire: list[int] = []
         lowest_first = 0
         for first, last in zip(self._firsts, self._lasts, strict=True):
@@ -298,6 +300,10 @@ class Coverage:
             raise CoverageError(f"a coverage of {len(value) // 2} ranges exceeds the bound of {ranges_max}")
         if len(value) % 2:
             raise CoverageError("a coverage on the wire has two ints per range; one is missing")
+        if len(value) == 2 and type(value[0]) is type(value[1]) is int:  # one range: the usual case
+            first, length = value
+            if first >= 0 <= length and first + length <= TICK_MAX:
+                return _from_lists([first], [first + length])
         made = Coverage()
         lowest_first = 0
         for at in range(0, len(value), 2):
@@ -345,7 +351,10 @@ class LineageCoverage:
     @staticmethod
     def concat(edges: Iterable["LineageCoverage"]) -> "LineageCoverage":
         """A component's coverage from those of its in-edges, in edge order."""
-        return LineageCoverage(coverage for edge in edges for coverage in edge)
+        parts = [_from_lists(part._firsts.copy(), part._lasts.copy()) for edge in edges for part in edge._lineages]
+        if not parts:
+            raise CoverageError("a component has at least one lineage")
+        return _from_parts(tuple(parts))
 
     def copy(self) -> "LineageCoverage":
         return LineageCoverage(self._lineages)

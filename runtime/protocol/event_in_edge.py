@@ -69,5 +69,7 @@ class EventInEdge:
         """Is there a reason to repeat a question that was not answered in time?"""
         if not self.has_heard:
             return True
-        has_gaps = not all(coverage.is_prefix() for coverage in self.coverage) and bool(self.gaps())
-        return has_gaps or bool(self.relay)
+        for known, relay in zip(self.coverage, self.relay, strict=True):
+            if relay or not known.is_prefix():
+                return bool(self.relay) or bool(self.gaps())
+        return False

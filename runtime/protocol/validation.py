@@ -134,15 +134,18 @@ class Place:
             raise BadShape(
                 self.component, self.name, f"{len(rows.columns)} columns, {relation.name} has {relation.width}"
             )
-        count = len(rows.max_ticks)
-        if len(rows.visible) != count or any(len(column) != count for column in rows.columns):
+        visible, max_ticks = rows.visible, rows.max_ticks
+        count = len(max_ticks)
+        if len(visible) != count:
             raise BadShape(self.component, self.name, "columns of different lengths")
-        if not _types_of(rows.visible) <= {bool}:
+        if not (type(visible) is Same and type(visible.value) is bool) and not _types_of(visible) <= {bool}:
             raise BadType(self.component, self.name, "visible is not a bool")
-        if count and (not _types_of(rows.max_ticks) <= {int} or not _are_ticks(rows.max_ticks)):
+        if count and (not _types_of(max_ticks) <= {int} or not _are_ticks(max_ticks)):
             raise BadRange(self.component, self.name, "max_tick is not a tick")
-        for i, (column, values) in enumerate(zip(relation.columns, rows.columns, strict=True)):
-            self.check_values(column, values, None if i < relation.key_width else rows.visible)
+        for i, values in enumerate(rows.columns):
+            if len(values) != count:
+                raise BadShape(self.component, self.name, "columns of different lengths")
+            self.check_values(relation.columns[i], values, None if i < relation.key_width else visible)
 
     def check_values(self, column: Column, values: Sequence[Value], visible: Sequence[bool] | None) -> None:
         """Types of one column; a row that is not visible may have nulls outside its key."""

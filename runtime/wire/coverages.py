@@ -26,8 +26,8 @@ def write_coverage(coverage: LineageCoverage, out: Outgoing) -> list[object]:
 
 
 def _write_part(part: Coverage, out: Outgoing) -> object:
-    ranges = part.ranges_count()
     wire = part.to_wire()
+    ranges = len(wire) // 2
     size = 9 * len(wire)
     if ranges <= INLINE_RANGES_MAX and size <= out.inline_bytes_left:
         out.inline_bytes_left -= size

@@ -1,7 +1,7 @@
 """Publishing over a connection: single rows travel together when there are many, and nobody waits when there are few.
 
-One `Lane` per stream. A call is sent at once while few messages are under way; then small calls gather and leave
-together as one message. Each call stays all in or all out and has its own future: should a broker refuse a message of
+One `Lane` per stream. A call is sent at once while few messages are under way; then calls gather and leave together as
+one message. Each call stays all in or all out and has its own future: should a broker refuse a message of
 several calls, they are sent again one by one, so that only those that break a rule fail. The order of calls is kept:
 what was sent after a refused message of several calls comes back with it (a *chain*, `runtime/client/lanes.py`) and
 waits for its turn. The connection repeats a message until it is acknowledged or refused; this file knows nothing about
@@ -30,18 +30,15 @@ from smile.errors import Closed, NotAllowed, PublishUncertain, SmileError, Timed
 from smile.gate import publish_error
 from smile.streams import Columns, StreamInput
 
-GATHER_ROWS = 4_096
+GATHER_ROWS = 8_192
 """A message of several calls has at most so many rows."""
 
-LARGE_ROWS = 512
-"""A call of so many rows is a message of its own."""
-
 WINDOW = 16
-"""Messages of one stream that may be under way at once."""
+"""Messages of one stream that may be under way at once, if there are enough rows for all of them."""
 
-SMALL_WINDOW = 4
-"""Small calls are sent at once while fewer messages than this are under way: enough that a broker always has the next
-one, few enough that a busy broker gets many calls in one message."""
+SINGLES_MAX = 4
+"""A call is sent at once while fewer messages than this are under way: enough that a broker always has the next one,
+few enough that a busy broker gets many calls in one message."""
 
 PENDING_ROWS_MAX = 262_144
 """Rows of one stream that may wait to be sent; then `publish` waits, too."""
@@ -74,7 +71,7 @@ class _Call:
     @property
     def is_alone(self) -> bool:
         """Must it be a message of its own?"""
-        return self.was_refused or self.once is not None or self.rows >= LARGE_ROWS
+        return self.was_refused or self.once is not None
 
 
 class Lane:
@@ -131,7 +128,7 @@ class Lane:
             if first.once is not None and self._joint_under_way:
                 return  # it is in no chain, and would overtake what comes back
             is_worth_it = self._pending_rows >= GATHER_ROWS or first.is_alone
-            if self._under_way >= SMALL_WINDOW and not is_worth_it:
+            if self._under_way >= SINGLES_MAX and not is_worth_it:
                 return  # gather
             calls = self._next_message()
             if calls:

@@ -16,6 +16,7 @@ from smile.streams import Columns, StreamInput
 PROGRAM = smile.compile(
     """
 stream All (i int[-5..100], d decimal(8,2)[0..], f float, t text(5), e enum('x', 'y'), n int null);
+stream Limits (a int[0..100], b int[-5..100], c float[0..], d decimal(8,2)[0..]);
 stream Users (id int, name text) unique id unique name;
 stream Times (k int, at time) event time at late 10 s until time '2030-01-01 00:00:00';
 """
@@ -124,3 +125,21 @@ def test_a_reason_that_no_gate_wrote_is_shown_as_it_is() -> None:
     stream = stream_input("Users")
     for reason in ("nonsense", '{"problems": [["id", "x", 9]], "more": false}', '{"problems": 7}', "[]"):
         assert reason in str(publish_error(stream, reason, ([1], ["a"]), single=True))
+
+
+@pytest.mark.parametrize(
+    ("at", "good", "bad"),
+    [
+        (0, [0, 100], [-1, 101, -(2**63), 2**63 - 1]),
+        (1, [-5, 100], [-6, 101, -(2**63), 2**63 - 1]),
+        (2, [0, 7, 2**63 - 1], [-1, -(2**63)]),
+        (3, [0, 10**8 - 1], [-1, 10**8, -(2**63)]),
+    ],
+)
+def test_limits_are_the_same_for_one_value_for_lists_and_for_arrays(at: int, good: list[int], bad: list[int]) -> None:
+    gate = StreamGate(stream_input("Limits"))
+    for value in (*good, *bad):
+        for values in ([value], [0, value], numbers(np.array([value])), numbers(np.array([0, value, 0]))):
+            columns: list[Any] = [[0] * len(values) for _ in range(4)]
+            columns[at] = values
+            assert (gate.reason_to_refuse(tuple(columns)) is None) == (value in good), (value, values)

@@ -20,7 +20,7 @@ from runtime.client.errors import ConnectionClosed, PublishRefused
 from runtime.client.lanes import BROUGHT_BACK, Entry
 from runtime.wire import control
 from smile.remote import publisher
-from smile.remote.publisher import GATHER_ROWS, LARGE_ROWS, WINDOW, Lane
+from smile.remote.publisher import GATHER_ROWS, WINDOW, Lane
 from smile.streams import StreamInput
 
 PROGRAM = smile.compile("stream S (a int, b text) unique a;")
@@ -66,7 +66,7 @@ def wire() -> Wire:
 @pytest.fixture
 def lane(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> Lane:
     """One that gathers as soon as anything is under way."""
-    monkeypatch.setattr(publisher, "SMALL_WINDOW", 1)
+    monkeypatch.setattr(publisher, "SINGLES_MAX", 1)
     return Lane(StreamInput(PROGRAM.checked.program.streams["S"], PROGRAM.streams["S"]), wire, timeout=0.05)
 
 
@@ -86,10 +86,11 @@ def test_the_first_goes_at_once_and_the_next_gather(lane: Lane, wire: Wire) -> N
     assert lane.last_tick == 220
 
 
-def test_large_calls_do_not_wait(lane: Lane, wire: Wire) -> None:
-    for first in range(0, (WINDOW + 2) * LARGE_ROWS, LARGE_ROWS):
-        put(lane, *range(first, first + LARGE_ROWS))
-    assert [len(keys) for keys in wire.sent_keys()] == [LARGE_ROWS] * WINDOW
+def test_enough_rows_for_a_message_do_not_wait(lane: Lane, wire: Wire) -> None:
+    half = GATHER_ROWS // 2
+    for first in range(0, (2 * WINDOW + 2) * half, half):
+        put(lane, *range(first, first + half))
+    assert [len(keys) for keys in wire.sent_keys()] == [half] + [GATHER_ROWS] * (WINDOW - 1)
     wire.acknowledge(0)
     assert len(wire.sent) == WINDOW + 1
 
@@ -115,7 +116,7 @@ def test_a_refused_message_of_several_calls_is_sent_again_one_by_one(lane: Lane,
 def test_a_few_small_calls_go_at_once_before_any_gather(
     lane: Lane, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "SMALL_WINDOW", 3)
+    monkeypatch.setattr(publisher, "SINGLES_MAX", 3)
     for key in range(6):
         put(lane, key)
     assert wire.sent_keys() == [[0], [1], [2]]
@@ -128,12 +129,12 @@ def test_what_follows_a_refused_message_of_several_calls_comes_back_with_it(lane
     put(lane, 2)
     put(lane, 3)
     wire.acknowledge(0)
-    put(lane, *range(10, 10 + LARGE_ROWS))
-    assert [len(keys) for keys in wire.sent_keys()] == [1, 2, LARGE_ROWS]
+    put(lane, *range(10, 10 + GATHER_ROWS))
+    assert [len(keys) for keys in wire.sent_keys()] == [1, 2, GATHER_ROWS]
     wire.refuse(1, row=1)
     assert len(wire.sent) == 3, "first everything has to be back"
     wire.refuse(2, code=BROUGHT_BACK)
-    assert wire.sent_keys()[3:] == [[2], [3], [*range(10, 10 + LARGE_ROWS)]]
+    assert wire.sent_keys()[3:] == [[2], [3], [*range(10, 10 + GATHER_ROWS)]]
 
 
 def test_a_name_waits_for_messages_of_several_calls(lane: Lane, wire: Wire) -> None:
@@ -276,17 +277,14 @@ def test_arrays_stay_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
         return Future()
 
     lane = Lane(StreamInput(program.checked.program.streams["N"], program.streams["N"]), send, 1.0)
-    for _ in range(3):
-        columns, rows = lane.stream.encode_many({"a": np.arange(LARGE_ROWS), "f": np.ones(LARGE_ROWS)})
+    monkeypatch.setattr(publisher, "SINGLES_MAX", 1)
+    part = GATHER_ROWS // 8
+    for _ in range(1 + 8):
+        columns, rows = lane.stream.encode_many({"a": np.arange(part), "f": np.ones(part)})
         lane.submit(columns, rows, single=False)
-    lane = Lane(lane.stream, send, 1.0)
-    monkeypatch.setattr(publisher, "SMALL_WINDOW", 1)
-    for _ in range(1 + 2 * GATHER_ROWS // LARGE_ROWS):
-        columns, rows = lane.stream.encode_many({"a": np.arange(LARGE_ROWS // 2), "f": np.ones(LARGE_ROWS // 2)})
-        lane.submit(columns, rows, single=False)
-    assert [len(columns[0]) for columns in found] == [LARGE_ROWS] * 3 + [LARGE_ROWS // 2, GATHER_ROWS]
+    assert [len(columns[0]) for columns in found] == [part, GATHER_ROWS]
     assert all(isinstance(column, np.ndarray) for columns in found for column in columns)
-    assert found[-1][0].tolist() == [*range(LARGE_ROWS // 2)] * (2 * GATHER_ROWS // LARGE_ROWS)
+    assert found[-1][0].tolist() == [*range(part)] * 8
 
 
 def test_a_full_lane_makes_the_publisher_wait(lane: Lane, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
