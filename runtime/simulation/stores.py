@@ -12,9 +12,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgpack
-
 from runtime.batch import Batch
+from runtime.checkpoints.codec import decode, encode
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import LogState
@@ -103,12 +102,12 @@ class StoredCheckpoint:
         """The checkpoint, or None if it is damaged."""
         if zlib.crc32(self.data) != self.checksum:
             return None
-        return Checkpoint.from_wire(msgpack.unpackb(self.data, strict_map_key=False, use_list=True))
+        return Checkpoint.from_wire(decode(self.data))
 
 
 def store_form(number: int, checkpoint: Checkpoint) -> StoredCheckpoint:
-    """A checkpoint as bytes."""
-    data: bytes = msgpack.packb(checkpoint.to_wire())
+    """A checkpoint as bytes, as a broker writes it."""
+    data = encode(checkpoint.to_wire())
     horizons = tuple(edge.coverage.horizon() for edge in checkpoint.edges)
     return StoredCheckpoint(number, data, zlib.crc32(data), horizons)
 
