@@ -19,9 +19,9 @@ from tests.kernels.random_stars import RandomStar
 from tests.kernels.stars import STREAMS, VIEWS, Case, Chain, Events, case, fused
 from tests.reference.relations import evaluate_program
 
-HISTORIES = 25
+HISTORIES = 15
 BATCHES = 14
-RANDOM_STARS = 60
+RANDOM_STARS = 40
 
 
 def shown(operator: Operator) -> dict[Key, tuple[tuple[Value, ...], int]]:

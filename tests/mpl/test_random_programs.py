@@ -17,8 +17,8 @@ from tests.generator.shrink import shrink
 
 CHUNKS = 12
 """Parts of about equal length, so that several processes share the work."""
-PROGRAMS = 2_400
-MUTANTS = 18_000
+PROGRAMS = 600
+MUTANTS = 19_500
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
