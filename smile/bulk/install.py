@@ -8,7 +8,7 @@ sources have every event up to the horizon and that no further one can appear be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,8 +20,10 @@ from compiler.kernels.module import load_functions
 from compiler.plan.build import ProgramPlan
 from mpl.typed import Column
 from mpl.types import IntType
+from runtime.batch import Batch
 from runtime.columns import Same
 from runtime.kernels.operator import KernelOperator
+from runtime.operators.errors import OperatorError
 from runtime.operators.group_by import GroupBy
 from runtime.operators.operator import Operator
 from runtime.plan import Component, Plan
@@ -29,6 +31,7 @@ from runtime.protocol.checkpoint import Checkpoint, bulk_install
 from runtime.protocol.coverage import Coverage
 from smile.bulk.recompute import events_in, spark_errors
 from smile.bulk.sources import Sources
+from smile.errors import SmileError
 from smile.program import Program
 
 
@@ -62,10 +65,14 @@ def make_checkpoints(
     be. `tables`: for each table the name of its log; one that is not named has no row up to this tick."""
     from runtime.bulk.install import collected
 
-    base = _Bases(spark, program, sources, as_of, tables or {}).frame
+    base = Bases(spark, program, sources, as_of, tables or {}).frame
     with spark_errors(", ".join(components)):
         making = Making(program, components, as_of, base)
-        return making.checkpoints(collected(making.frames))
+        found = collected(making.frames)
+    try:
+        return making.checkpoints(found)
+    except OperatorError as failure:
+        raise SmileError(f"the state as of tick {as_of} cannot be computed: {failure}") from failure
 
 
 def _reads_events(plan: ProgramPlan, component: Component) -> bool:
@@ -167,7 +174,7 @@ def _give(operator: Operator, program: StateProgram, tables: Sequence[Any]) -> N
         install_parts(operator, parts, load_functions(program.settling, 1)[0])
 
 
-class _Bases:
+class Bases:
     """Streams and tables of a program, as archive and logs have them up to a tick."""
 
     def __init__(self, spark: Any, program: Program, sources: Sources, as_of: int, tables: Mapping[str, str]) -> None:
@@ -183,6 +190,18 @@ class _Bases:
         if name not in self._frames:
             self._frames[name] = self._table(name) if name in self._declared.tables else self._events(name)
         return self._frames[name]
+
+    def batches(self, name: str) -> Iterator[Batch]:
+        """The same in the order of ticks, as operators take them: column 0 is the tick."""
+        from runtime.bulk.install import event_batches
+
+        if name in self._declared.tables:
+            tick, names = "tick", [f"c{at}" for at in range(len(self._declared.tables[name].schema.columns))]
+        else:
+            columns = self._declared.streams[name].schema.columns
+            (tick,) = (f"c{at}" for at, column in enumerate(columns) if column.is_tick)
+            names = [f"c{at}" for at in range(len(columns)) if f"c{at}" != tick]
+        return event_batches(self.frame(name).select(tick, *names).orderBy(tick).toArrow())
 
     def _events(self, name: str) -> Any:
         schema, within = self._declared.streams[name].schema, Coverage.prefix(self._as_of)
