@@ -142,9 +142,9 @@ class ChangeBatch:
         if low is None or high is None:
             return None
         made: list[dict[str, tuple[object, object]]] = [{} for _ in range(len(self))]
-        for at, column in enumerate(self._reader.columns):
-            lows, highs = column.decoded([row[at] for row in low]), column.decoded([row[at] for row in high])
-            for bounds, one, other in zip(made, lows, highs, strict=True):
+        ends = self._reader.bounds(self.delivery.rows, low, high)
+        for column, (lows, highs) in zip(self._reader.columns, ends, strict=True):
+            for bounds, one, other in zip(made, column.decoded(lows), column.decoded(highs), strict=True):
                 bounds[column.name] = (one, other)
         return made
 

@@ -19,6 +19,7 @@ from smile.frames import FrameField
 from smile.values import decoder
 
 Decode = Callable[[Value], object]
+Bounds = list[tuple[list[Value], list[Value]]]
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,19 @@ class ViewReader:
 
     def canonical(self, batch: Batch) -> list[Sequence[Value]]:
         return [column.canonical(batch.columns) for column in self.columns]
+
+    def bounds(self, batch: Batch, low: Sequence[Sequence[Value]], high: Sequence[Sequence[Value]]) -> Bounds:
+        """Column by column, canonical, from bounds row by row. An average is known where both of its parts are: then it
+        is the row's own, rounded as averages are."""
+        made: list[tuple[list[Value], list[Value]]] = []
+        for at, column in enumerate(self.columns):
+            lows, highs = [row[at] for row in low], [row[at] for row in high]
+            if column.average is not None:
+                own = column.canonical(batch.columns)
+                lows = [None if bound is None else value for bound, value in zip(lows, own, strict=True)]
+                highs = list(lows)
+            made.append((lows, highs))
+        return made
 
     def rows(self, batch: Batch) -> list[dict[str, object]]:
         names = self.names

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
+"""All that Spark raises, on either side of its gateway."""
+
 SENTENCE_MAX = 500
 
 _PYTHON = re.compile(r"^(?:\w+\.)*(?:LogError|LogCorrupt|ArchiveError|SourceError): (.+)$", re.MULTILINE)

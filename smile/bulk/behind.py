@@ -65,24 +65,14 @@ def _first_ticks(
     rows: Sequence[tuple[Any, ...]],
 ) -> Any:
     """A frame: number of a row, how many events, their first ticks."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
+    from runtime.bulk.matching import Match, first_ticks
 
-    matched = None
+    matches = []
     for origin in origins:
         schema = program.streams[origin.stream].schema
         tick = next(at for at, column in enumerate(schema.columns) if column.is_tick)
-        kinds = ", ".join(f"k{at} {spark_type(schema.columns[place].type)}" for at, place in origin.columns)
-        values = [(number, *(row[columns.index(at)] for at, _ in origin.columns)) for number, row in enumerate(rows)]
-        keys = spark.createDataFrame(values, f"row bigint{', ' if kinds else ''}{kinds}")
-        agree = F.lit(True)
-        for at, place in origin.columns:
-            agree = agree & F.col(f"c{place}").eqNullSafe(F.col(f"k{at}"))
-        one = events.join(F.broadcast(keys), agree).select("row", F.col(f"c{tick}").alias("tick"))
-        matched = one if matched is None else matched.unionAll(one)
-    assert matched is not None
-    by_row = Window.partitionBy("row")
-    numbered = F.row_number().over(by_row.orderBy("tick"))
-    counted = matched.distinct().withColumns({"place": numbered, "events": F.count("tick").over(by_row)})
-    first = counted.where(F.col("place") <= TICKS_SHOWN).groupBy("row")
-    return first.agg(F.max("events").alias("events"), F.array_sort(F.collect_list("tick")).alias("ticks"))
+        places = [columns.index(at) for at, _ in origin.columns]
+        kinds = [spark_type(schema.columns[place].type) for _, place in origin.columns]
+        values = [tuple(row[place] for place in places) for row in rows]
+        matches.append(Match(tick, tuple(place for _, place in origin.columns), tuple(kinds), tuple(values)))
+    return first_ticks(spark, events, matches, TICKS_SHOWN)

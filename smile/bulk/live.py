@@ -82,11 +82,18 @@ def _live(view: str, found: Inspected, reader: ViewReader, ticks: Mapping[str, C
     columns = [_plain(column) for column in reader.canonical(told.rows)]
     rows = list(zip(*columns, strict=True)) if columns else [()] * len(told.rows)
     settled = [max(int(tick), found.in_floor) <= told.horizon for tick in told.rows.max_ticks]
-    nothing: Sequence[Values] = [(None,) * len(columns)] * len(rows)
+    low, high = _bounds(found, reader)
     failure = None if found.failure is None else str(found.failure)
-    return Live(
-        view, rows, settled, told.final, told.low or nothing, told.high or nothing, told.horizon, ticks, failure
-    )
+    return Live(view, rows, settled, told.final, low, high, told.horizon, ticks, failure)
+
+
+def _bounds(found: Inspected, reader: ViewReader) -> tuple[Sequence[Values], Sequence[Values]]:
+    told = found.told
+    if told.low is None or told.high is None or not reader.columns:
+        nothing: Sequence[Values] = [(None,) * len(reader.columns)] * len(told.rows)
+        return nothing, nothing
+    lows, highs = zip(*reader.bounds(told.rows, told.low, told.high), strict=True)
+    return list(zip(*lows, strict=True)), list(zip(*highs, strict=True))
 
 
 def _plain(column: Sequence[object]) -> list[object]:

@@ -55,8 +55,10 @@ def watched(spark: Any, what: str, *, rows: int | None = None, quiet: bool = Fal
     if quiet:
         yield
         return
+    from runtime.bulk.tasks import tasks_of
+
     with _telling() as tell:
-        watch = _Watch(_tasks_of(spark), what, rows, tell)
+        watch = _Watch(tasks_of(spark), what, rows, tell)
         watch.start()
         try:
             yield
@@ -94,33 +96,6 @@ class _Watch:
             self._part = max(self._part, done / known if known else 0.0)
         part = None if self._tasks is None else self._part
         return Reached(self._what, self._rows, part, time.monotonic() - self._began)
-
-
-def _tasks_of(spark: Any) -> Callable[[], tuple[int, int]] | None:
-    """A function that says how many tasks of the jobs from now on are done, and how many are known."""
-    from pyspark.errors import PySparkException
-
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except PySparkException:  # Connect has no context
-        return None
-    earlier, seen = set(tracker.getActiveJobsIds()), set[int]()
-
-    def tasks() -> tuple[int, int]:
-        done = known = 0
-        try:
-            seen.update(set(tracker.getActiveJobsIds()) - earlier)
-            for job in sorted(seen):
-                found = tracker.getJobInfo(job)
-                for number in () if found is None else found.stageIds:
-                    stage = tracker.getStageInfo(number)
-                    if stage is not None:
-                        done, known = done + stage.numCompletedTasks, known + stage.numTasks
-        except Exception:  # noqa: BLE001  the session is being stopped: whatever the gateway says, there is no news
-            return 0, 0
-        return done, known
-
-    return tasks
 
 
 @contextmanager

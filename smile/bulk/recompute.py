@@ -56,9 +56,7 @@ class Recomputed:
 
     def rows(self, limit: int | None = None) -> list[dict[str, object]]:
         """As users know them, in the order of the key."""
-        from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
-
-        order = [F.col(f"c{position}").asc_nulls_last() for position in self.schema.key]
+        order = [self.canonical[f"c{position}"].asc_nulls_last() for position in self.schema.key]
         ordered = self.canonical.orderBy(*order) if order else self.canonical
         chosen = ordered if limit is None else ordered.limit(limit)
         with spark_errors(self.view):
@@ -77,14 +75,11 @@ class Recomputed:
 @contextmanager
 def spark_errors(view: str) -> Iterator[None]:
     """What Spark complains about while it computes a view is a SmileError of one sentence."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
-    from runtime.bulk.failures import words_of
+    from runtime.bulk.failures import SPARK_ERRORS, words_of
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise SmileError(f"`{view}` cannot be computed: {words_of(error)}") from error
 
 

@@ -96,12 +96,9 @@ class _TryAgain(SmileError):
 
 def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, quiet: bool) -> dict[str, Any]:
     """What was done, as plain data."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
     from runtime.bulk.archive import archive_logs
     from runtime.bulk.archive import compact as compact_archive
-    from runtime.bulk.failures import words_of
+    from runtime.bulk.failures import SPARK_ERRORS, words_of
     from runtime.bulk.manifest import ArchiveBusy, ArchiveError
     from runtime.log.stream_log import LogCorrupt, LogError
     from smile.bulk.progress import watched
@@ -117,8 +114,10 @@ def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, qu
             accept_gaps=accept_gaps,
         )
         merged = compact_archive(spark, target) if compact else 0
-    except (ArchiveBusy, Py4JError, PySparkException) as error:
+    except SPARK_ERRORS as error:
         raise _TryAgain(words_of(error)) from error
+    except ArchiveBusy as error:
+        raise _TryAgain(str(error)) from error
     except (ArchiveError, LogCorrupt) as error:
         raise SmileError(str(error)) from error
     except LogError as error:

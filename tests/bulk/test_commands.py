@@ -1,24 +1,34 @@
-"""Goal: archive, recompute and verify as a user runs them, beside a deployment of real brokers."""
+"""Goal: archive, recompute, verify and questions about the past as a user runs them, beside a deployment of real
+brokers, while somebody publishes, and after it has ended."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import smile
-from runtime.bulk.session import NoSpark, SparkSettings, session
 from smile.cli import app
-from smile.cli.ticks import tick_of
+from smile.cli.exits import Exit
 from smile.local import LocalBrokers
+from smile.remote.system import RemoteSystem
 
 PROGRAM = """
 stream Orders(id int, customer text, worth decimal(10,2)) unique id;
-view Customers = from Orders |> aggregate n := count(), worth := sum(worth) group by customer;
+stream Visits(customer text);
+table Names(customer text, name text) key customer from "names.csv";
+view Customers = from Orders |> aggregate n := count(), worth := sum(worth), mean := avg(worth) group by customer;
+view Seen = from Customers |> join (from Visits |> aggregate visits := count() group by customer) using customer
+    |> join Names using customer;
 """
+EVENTS_MAX = 3_000
+"""Published while a view is verified: enough to be under way all the time, and bounded."""
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -26,36 +36,87 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output if result.exception is None else f"{result.output}{result.exception!r}"
 
 
+def rows_of(said: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(said[said.index("[") :])
+    return found
+
+
+def as_json(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [
+        {name: value if isinstance(value, int | str) else str(value) for name, value in row.items()} for row in rows
+    ]
+
+
+@contextmanager
+def publishing(system: RemoteSystem) -> Iterator[None]:
+    """Events on both streams, until the block ends."""
+    ended = threading.Event()
+
+    def publish() -> None:
+        for number in range(EVENTS_MAX):
+            if ended.is_set():
+                return
+            system.publish("Visits", {"customer": f"c{number % 5}"})
+            system.publish("Orders", {"id": 10_000 + number, "customer": f"c{number % 9}", "worth": "0.01"})
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def test_a_live_deployment_is_archived_recomputed_and_verified(spark: SparkSession, tmp_path: Path) -> None:
-    program, archive = tmp_path / "orders.mpl", tmp_path / "archive"
+    program, archive, data = tmp_path / "orders.mpl", tmp_path / "archive", tmp_path / "run"
     program.write_text(PROGRAM)
-    with LocalBrokers(program, brokers=3, data=tmp_path / "run") as brokers:
-        with smile.connect(brokers.address) as system:
-            rows = [{"id": n, "customer": f"c{n % 7}", "worth": f"{n}.25"} for n in range(200)]
-            system.publish_many("Orders", rows[:120])
-            code, said = run("archive", "--data", str(tmp_path / "run"), "--archive", str(archive))
-            assert code == 0, said
-            assert "Orders: 120 events" in said
-            system.publish_many("Orders", rows[120:])
-            places = ("--data", str(tmp_path / "run"), "--archive", str(archive))
-            code, said = run("verify", "--all", *places, "--address", brokers.address)
-            assert code == 0, said
-            assert "Customers: 7 rows" in said
-            assert "right" in said
-            live = system.rows("Customers")
-        code, said = run("recompute", "Customers", "--program", str(program), *places, "--json")
+    (tmp_path / "names.csv").write_text("customer,name\n" + "".join(f"c{n},Name {n}\n" for n in range(6)))
+    places = ("--data", str(data), "--archive", str(archive))
+    with LocalBrokers(program, brokers=3, data=data) as brokers, smile.connect(brokers.address, timeout=60) as system:
+        here = ("--address", brokers.address, "--timeout", "60")
+        rows = [{"id": n, "customer": f"c{n % 7}", "worth": f"{n}.25"} for n in range(200)]
+        system.publish_many("Visits", [{"customer": f"c{n % 4}"} for n in range(9)])
+        moment = system.publish_many("Orders", rows[:120])[-1]
+        then = {view: as_json(system.rows(view)) for view in ("Customers", "Seen")}
+        code, said = run("archive", *places)
         assert code == 0, said
-        found = {row["customer"]: (row["n"], row["worth"]) for row in json.loads(said.splitlines()[-1])["rows"]}
-        assert found == {row["customer"]: (row["n"], str(row["worth"])) for row in live}
+        assert "Orders: 120 events" in said
+        system.publish_many("Orders", rows[120:])
+        with publishing(system):
+            code, said = run("verify", "--all", *places, *here)
+        assert code == 0, said
+        assert "Customers: " in said
+        assert "Seen: " in said
+        # What was, from the archive and the logs, though all has moved on.
+        for view, before in then.items():
+            code, said = run("query", view, "--as-of", str(moment), *places, *here, "--json")
+            assert (code, rows_of(said)) == (0, before), said
+        code, said = run("query", "Customers", "--as-of", "2999-01-01", *places, *here)
+        assert code == Exit.USAGE
+        assert "lies in the future" in said
+        live = as_json(system.rows("Customers"))
+    # Nothing runs: the program is named.
+    named = ("--program", str(program))
+    code, said = run("recompute", "Customers", *named, *places, "--json")
+    assert code == 0, said
+    assert json.loads(said[said.index("{") :])["rows"] == live
+    code, said = run("query", "Customers", *named, "--as-of", str(moment), "--archive", str(archive), "--format", "csv")
+    assert code == 0, said
+    assert f"c0,{then['Customers'][0]['n']},{then['Customers'][0]['worth']}" in said
+    _written_anywhere(tmp_path, (*named, *places))
 
 
-def test_moments_are_ticks() -> None:
-    assert tick_of("17") == 17
-    assert tick_of("1970-01-01 00:00:01") == 1_000_000 * 1024 + 1023
-
-
-def test_a_missing_java_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
-    with pytest.raises(NoSpark, match=r"none at /nowhere\. Install Java 17"):
-        session(SparkSettings())
+def _written_anywhere(folder: Path, common: tuple[str, ...]) -> None:
+    """Formats are Spark's: those that it has are written, those that it lacks are said."""
+    code, said = run("recompute", "Customers", *common, "--output", str(folder / "csv"), "--format", "csv")
+    assert code == 0, said
+    assert list((folder / "csv").glob("*.csv"))
+    code, said = run("recompute", "Customers", *common, "--output", str(folder / "csv"))
+    assert code == Exit.FAILED
+    assert "already exists" in said
+    assert "name another folder" in said
+    code, said = run("recompute", "Customers", *common, "--output", str(folder / "lake"), "--format", "delta")
+    assert code == Exit.FAILED
+    assert "[spark] packages" in said
+    assert not (folder / "lake").exists()
