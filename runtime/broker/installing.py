@@ -23,6 +23,7 @@ from runtime.broker.host import Host
 from runtime.broker.hosted import second_name
 from runtime.broker.timers import Clock
 from runtime.checkpoints import codec
+from runtime.log.stream_log import LogError
 from runtime.plan import InEdge
 from runtime.protocol.build import AnyComponent, build_component
 from runtime.protocol.checkpoint import Checkpoint
@@ -223,9 +224,13 @@ class Installing:
         made.state = HELD
 
     def _build(self, made: Install) -> None:
-        made.state = BUILDING
         plan = self._host.hosted[made.component].plan
-        epoch, now_us = self._next_epoch(), self._clock.wall_us()
+        try:
+            epoch, now_us = self._next_epoch(), self._clock.wall_us()
+        except LogError as error:
+            self._end(made, str(error))
+            return
+        made.state = BUILDING
 
         def build() -> None:
             try:
@@ -267,10 +272,18 @@ class Installing:
         elif second.lost_ticks:
             self._end(made, "ticks after its horizon have left the log: compute it again, as of a later tick")
         elif self._host.has_caught_up(made.component):
-            self._leaving.append(dismantled(self._host.switch(made.component)))
-            if self._shelf is not None:
-                self._shelf.hasten()
-            self._end(made, "")
+            self._switch(made)
+
+    def _switch(self, made: Install) -> None:
+        try:
+            gone = self._host.switch(made.component)
+        except LogError as error:  # no new epoch
+            self._end(made, str(error))
+            return
+        self._leaving.append(dismantled(gone))
+        if self._shelf is not None:
+            self._shelf.hasten()
+        self._end(made, "")
 
     def _end(self, made: Install, reason: str) -> None:
         made.state, made.reason = FAILED if reason else INSTALLED, reason

@@ -75,10 +75,11 @@ class Successions(Shell):
 
     def switch(self, name: str) -> AnyComponent:
         """The second one serves from now on (C2: in a new epoch, higher than any that receivers know); the first one,
-        which nobody needs any more. The caller then lets go of the second edges."""
+        which nobody needs any more. The caller then lets go of the second edges. LogError: nothing has changed."""
+        epoch = self._next_epoch()
         hosted, second = self.hosted[name], self.hosted.pop(second_name(name))
         gone, component = hosted.component, second.component
-        component.begin_epoch(self._next_epoch())
+        component.begin_epoch(epoch)
         component.counters.update(gone.counters)
         self._timers.forget(name)
         self._timers.rename(second.name, name)

@@ -14,6 +14,7 @@ from runtime.broker.hosted import SECOND, STOPPED, Told, second_name
 from runtime.broker.installing import INSTALL_SILENT_US, Installing
 from runtime.broker.status import failures_of
 from runtime.checkpoints import codec
+from runtime.log.stream_log import LogError
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
 from runtime.protocol.coverage import Coverage, LineageCoverage
@@ -254,6 +255,32 @@ def test_a_component_that_had_stopped_is_replaced(net: Net) -> None:
     bench.install("Sold", bulk)
     assert bench.state("Sold") == "installed"
     assert net.visible(leaf) == expected(net, "Sold")
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_without_a_new_epoch_nothing_changes(net: Net, epochs: int) -> None:
+    """The disk is full when it is built, or when it would take over."""
+    home = net.homes["Sold"]
+    bench, bulk = Bench(net, home), as_of_now(net, home, "Sold")
+    first = net.hosts[home].hosted["Sold"].component
+    bench.hold("Sold")
+
+    def next_epoch() -> int:
+        nonlocal epochs
+        epochs -= 1
+        if epochs < 0:
+            raise LogError("no room")
+        return next(net.epochs)
+
+    bench.installing._next_epoch = net.hosts[home]._next_epoch = next_epoch
+    data = codec.encode(bulk.to_wire())
+    assert bench.installing.part(ME, "Sold", 0, len(data), data) is None
+    bench.build("Sold")
+    bench.settle("Sold")
+    status = bench.installing.status()["Sold"]
+    assert (status["state"], status["reason"]) == ("failed", "no room")
+    assert net.hosts[home].hosted["Sold"].component is first
+    assert second_name("Sold") not in net.hosts[home].hosted
 
 
 def test_one_that_starts_again_meanwhile_has_a_lower_epoch_than_what_takes_over(net: Net) -> None:
