@@ -32,6 +32,8 @@ ROWS_MAX = 2**31
 _HEAD = Struct("<II")  # version, length of the header
 _ALIGNMENT = 8
 _PROGRESSION = Struct("<qqq")
+_INT64 = np.dtype("<i8")
+_FLOAT64 = np.dtype("<f8")
 _NOT_OURS = (msgpack.UnpackException, StructError, TypeError, ValueError, LookupError, OverflowError, RecursionError)
 
 
@@ -129,9 +131,10 @@ def _progression(ticks: Sequence[int]) -> range | None:
 def _pack(values: Sequence[Value], buffers: list[Any]) -> list[object]:
     if len(values) < ARRAY_ROWS_MIN:
         return ["v", list(values)]
-    if isinstance(values, Numbers):
-        buffers.append(np.ascontiguousarray(values, f"<{values.dtype.kind}8").data)
-        return ["q" if values.dtype.kind == "i" else "d"]
+    if isinstance(values, Numbers) and values.dtype.kind != "b":
+        is_whole = values.dtype.kind == "i"
+        buffers.append(np.ascontiguousarray(values, _INT64 if is_whole else _FLOAT64).data)
+        return ["q" if is_whole else "d"]
     kinds = set(map(type, values))
     if kinds == {int} or kinds == {float}:
         kind: Any = "q" if kinds == {int} else "d"

@@ -313,7 +313,7 @@ def _read_numbers(dtype: np.dtype[Any], count: int, incoming: Incoming) -> Seque
     found = np.frombuffer(data, dtype)
     if not found.flags.aligned:  # a small frame inside a socket's buffer: compiled kernels want numbers at their place
         found = found.copy()
-    return numbers(found.astype(dtype.newbyteorder("="), copy=False))
+    return numbers(found if dtype.isnative else found.astype(dtype.newbyteorder("=")))
 
 
 def _read_inline(values: list[Any], count: int) -> Sequence[Value]:

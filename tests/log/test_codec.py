@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime.batch import Batch
-from runtime.columns import numbers
+from runtime.columns import flags, numbers
 from runtime.log import codec
 from runtime.log.acknowledged import AcknowledgedFile, read_acknowledged
 from runtime.log.scavenge import Scavenger
@@ -47,6 +47,17 @@ def test_batches_come_back(columns: list[list[object]], ticks: set[int]) -> None
     assert back.rows() == rows.rows()
     assert list(back.max_ticks) == sorted(ticks)
     assert list(codec.decode_ticks(codec.encode_ticks(sorted(ticks)))) == sorted(ticks)
+
+
+@pytest.mark.parametrize("count", [1, codec.ARRAY_ROWS_MIN, 1_000])
+def test_arrays_of_every_kind_come_back(count: int) -> None:
+    """As they come over a wire: truths are arrays too."""
+    every = np.arange(count)
+    columns = [numbers(every - 5), numbers(every / 2), flags(every % 2 == 0), numbers(np.repeat(every, 2)[::2])]
+    rows = Batch.events(range(7, 7 + 3 * count, 3), columns)
+    back = codec.decode(codec.encode(rows))
+    assert back.rows() == rows.rows()
+    assert [type(column[0]) for column in back.columns] == [int, int, float, bool, int]
 
 
 def test_long_columns_are_read_in_place() -> None:
