@@ -119,6 +119,7 @@ class Installing:
         self._under_way: dict[str, Install] = {}
         self._ended: dict[str, Install] = {}
         self._leaving: list[Iterator[None]] = []
+        self._switch_interval_s = sys.getswitchinterval()
 
     @property
     def is_building(self) -> bool:
@@ -230,6 +231,8 @@ class Installing:
         except LogError as error:
             self._end(made, str(error))
             return
+        if not self.is_building:
+            self._switch_interval_s = sys.getswitchinterval()
         made.state = BUILDING
 
         def build() -> None:
@@ -246,7 +249,7 @@ class Installing:
                 made.built.reason = f"{type(broken).__name__}: {broken}"
 
         gc.disable()  # or it would look at millions of new objects while everybody waits
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_S))
+        sys.setswitchinterval(min(self._switch_interval_s, SWITCH_INTERVAL_S))
         made.thread = threading.Thread(target=build, name="smile-install", daemon=True)
         made.thread.start()
 
@@ -255,6 +258,7 @@ class Installing:
         if not self.is_building:
             gc.freeze()  # what was built stays: a collection need not look at it
             gc.enable()
+            sys.setswitchinterval(self._switch_interval_s)
         if made.built.component is None:
             self._end(made, made.built.reason)
             return

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any
 
-from compiler.bulk.writer import NotInBulk
 from runtime.client.connection import Connection
 from runtime.client.errors import ConnectionClosed, RequestRefused
 from runtime.client.installing import LOOK_AGAIN_S, Installer, InstallFailed
 from runtime.plan import Plan
 from runtime.protocol.coverage import Coverage
 from smile.bulk.as_of import require_events
-from smile.bulk.install import make_checkpoints
+from smile.bulk.install import Bases, make_checkpoints, not_in_bulk
+from smile.bulk.replay import replayed_checkpoints
 from smile.bulk.sources import Sources
 from smile.deploy.bundles import components_of
 from smile.deploy.deployment import Deployment, table_log
@@ -77,10 +77,12 @@ class Holding:
         logs = [tables.get(name, name) for name in self.bases]
         require_events(sources, {name: Coverage.prefix(as_of) for name in logs})
         names = [installer.component for installer in self.installers]
-        try:
-            made = make_checkpoints(spark, self._program, names, sources, as_of, tables)
-        except NotInBulk as reason:
-            raise SmileError(f"Spark cannot compute a state of {', '.join(names)}: {reason}") from reason
+        by_replay = not_in_bulk(self._program, names)
+        by_spark = [name for name in names if name not in by_replay]
+        made = make_checkpoints(spark, self._program, by_spark, sources, as_of, tables)
+        if by_replay:
+            bases = Bases(spark, self._program, sources, as_of, tables)
+            made |= replayed_checkpoints(self._program, list(by_replay), as_of, bases.batches)
         for installer in self.installers:
             installer.send(made.pop(installer.component))
         return [self._installed(installer, as_of) for installer in self.installers]

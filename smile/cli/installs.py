@@ -29,7 +29,7 @@ def install_view(
     system.program.relation(view)  # or says what there is
     components = needing_state(system.program, [view])
     for name, reason in not_in_bulk(system.program, components).items():
-        fail(f"Spark cannot compute the state of `{name}`, which `{view}` needs: {reason}; nothing was changed")
+        typer.echo(f"{name}: Spark only reads its events, and they are replayed here: {reason}", err=True)
     with (
         holding(system.connection, system.deployment, system.program, components, timeout) as held,
         spark_session(master) as spark,

@@ -114,4 +114,6 @@ def _choice(component: str, read: list[History], not_in_bulk: Mapping[str, str],
         return Choice(component, "bulk", why_bulk)
     if not trimmed:
         return Choice(component, "replay", f"{why_bulk}, but a bulk computation cannot be: {why_not}")
+    if not missing:
+        return Choice(component, "bulk", f"{why_bulk}; Spark only reads its events, they are replayed here: {why_not}")
     return Choice(component, "impossible", f"{why_bulk}, and a bulk computation cannot be: {why_not}")

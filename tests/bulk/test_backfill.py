@@ -21,6 +21,9 @@ from tests.broker.processes import Brokers, Zygote, wait_for
 STREAM = "stream Buys (item int, qty int[0..1000]);\n"
 SOLD = "view Sold = from Buys |> aggregate total := sum(qty), number := count() group by item;\n"
 SIZES = "view Sizes = from Buys |> aggregate number := count() group by qty;\n"
+HALVES = """view Halves = from Buys |> extend half := cast(cast(qty as float) / 2.0 as text)
+  |> aggregate number := count() group by half;
+"""
 PATIENCE_S = 60.0
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -100,7 +103,7 @@ def test_views_get_their_past_from_spark_while_brokers_serve(project: Project) -
         project.archive_and_trim()
         project.publish(system, EVENTS[:10])
     events = [*EVENTS, *EVENTS[:10]]
-    (project.folder / "shop.mpl").write_text(STREAM + SOLD + SIZES)
+    (project.folder / "shop.mpl").write_text(STREAM + SOLD + SIZES + HALVES)
 
     project.configure(spark="")  # nobody has the past: nothing is deployed
     code, said = project.run("deploy")
@@ -109,14 +112,18 @@ def test_views_get_their_past_from_spark_while_brokers_serve(project: Project) -
 
     project.configure()
     deployed = project.json("deploy")
-    assert deployed["backfill"] == [
-        {"component": "Sizes", "how": "bulk", "reason": "the log of Buys no longer has everything"}
-    ]
-    assert [one["component"] for one in deployed["installed"]] == ["Sizes"]
+    chosen = {one["component"]: (one["how"], one["reason"]) for one in deployed["backfill"]}
+    assert chosen["Sizes"] == ("bulk", "the log of Buys no longer has everything")
+    assert chosen["Halves"][0] == "bulk"
+    assert chosen["Halves"][1].endswith("they are replayed here: Spark writes floats as text in another form")
+    assert "Sold" not in chosen
+    assert {one["component"] for one in deployed["installed"]} == set(chosen)
     with smile.connect(project.brokers.address, timeout=PATIENCE_S) as system:
         project.publish(system, EVENTS[:20])
         events += EVENTS[:20]
         assert sizes(system) == Counter(size for _, size in events)
+        halves = {float(row["half"]): row["number"] for row in system.rows("Halves")}  # type: ignore[arg-type]
+        assert halves == Counter(size / 2 for _, size in events)
         project.brokers.restart("a")
         assert sizes(system) == Counter(size for _, size in events)
 

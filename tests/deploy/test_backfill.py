@@ -55,7 +55,7 @@ TRIMMED = History("B", is_trimmed=True, events=20)
         (SMALL, {}, 119, "bulk", "120 events are more than 119 (`[spark] backfill_events`)"),
         (SMALL, {"V": "calls Python"}, 119, "replay", "but a bulk computation cannot be: calls Python"),
         (TRIMMED, {}, 1_000, "bulk", "the log of B no longer has everything"),
-        (TRIMMED, {"V": "calls Python"}, 1_000, "impossible", "cannot be: calls Python"),
+        (TRIMMED, {"V": "calls Python"}, 1_000, "bulk", "they are replayed here: calls Python"),
         (History("B", True, None, "no archive"), {}, 1_000, "impossible", "cannot be: no archive"),
         (History("B", False, None, "not here"), {}, 1_000, "replay", "the logs have everything"),
         (History("B", False, None, "not here"), {}, 10, "replay", "cannot be: not here"),
