@@ -7,6 +7,7 @@
 Fixtures of one area belong in that area's folder, not here.
 """
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from typing import Any
 import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+from runtime.kernels.tier import MODE_VARIABLE
 
 GOLDEN_FOLDER = Path(__file__).parent / "golden"
 
@@ -62,6 +65,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Compiling kernels takes seconds, and when it is done changes from run to run. tests/kernels compares the tiers,
+    # tests/chaos runs with both.
+    os.environ.setdefault(MODE_VARIABLE, "plain")
     multiplier: int = config.getoption("--cases")
     if multiplier < 1:
         raise pytest.UsageError(f"--cases must be at least 1, not {multiplier}")
