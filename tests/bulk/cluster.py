@@ -101,11 +101,16 @@ def commanded(*arguments: str) -> str:
     return result.output
 
 
-def executors() -> int:
+def wait_for_executors() -> None:
+    """Spark begins with the first one that it gets."""
     from runtime.bulk.session import session
 
     known: Any = session().sparkContext._jsc
-    return int(known.sc().getExecutorMemoryStatus().size()) - 1  # the driver is in the list
+    end = time.monotonic() + START_S
+    while (count := int(known.sc().getExecutorMemoryStatus().size()) - 1) < WORKERS:  # the driver is in the list
+        if time.monotonic() > end:
+            raise ClusterError(f"{count} workers have an executor, not {WORKERS}")
+        time.sleep(0.1)
 
 
 def check(master: str, folder: Path) -> list[str]:
@@ -120,12 +125,12 @@ def check(master: str, folder: Path) -> list[str]:
             buys = [{"item_id": rng.randrange(100), "qty": rng.randrange(1, 9)} for _ in range(EVENTS // 2)]
             system.publish_many(stream, buys)
         said.append(commanded("archive", *places))
-        if executors() != WORKERS:
-            raise ClusterError(f"{executors()} workers have an executor, not {WORKERS}")
+        wait_for_executors()
         system.publish("Sellers", {"item_id": 1_000, "price": "1.00", "qty": 1})  # this one is in the log alone
         said.append(commanded("verify", "--all", *places, "--address", brokers.address, "--timeout", "120"))
         live = sorted((row["item_id"], str(row["price"]), row["avail"]) for row in system.rows("Available"))
-    printed = commanded("recompute", "Available", "--program", str(TICKETS), *places, "--json")
+    shown = ("--json", "--limit", str(EVENTS))
+    printed = commanded("recompute", "Available", "--program", str(TICKETS), *places, *shown)
     rows = json.loads(printed[printed.index("{") :])["rows"]
     if sorted((row["item_id"], row["price"], row["avail"]) for row in rows) != live:
         raise ClusterError(f"the view recomputed on the cluster is not the one that was live:\n{printed[:2000]}")
