@@ -183,6 +183,7 @@ def throughput(size: Size, way: str) -> dict[str, Any]:
         "every_change": told["changes"] >= EVERY * events.every_change(size.buys) and not told["squeezed"],
         "bytes_out_per_event": (traffic(after, "bytes_out") - traffic(before, "bytes_out")) / size.buys,
         "messages_out": traffic(after, "messages_out") - traffic(before, "messages_out"),
+        "publishes": after["log"]["log_batches"] - before["log"]["log_batches"],
         "commits": after["log"]["commits"]["count"] - before["log"]["commits"]["count"],
         "broker_cpu_s": cpu,
         "publisher_cpu_s": sent["cpu"],
