@@ -8,6 +8,7 @@ Fixtures of one area belong in that area's folder, not here.
 """
 
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Compiling kernels takes seconds, and when it is done changes from run to run. tests/kernels compares the tiers,
     # tests/chaos runs with both.
     os.environ.setdefault(MODE_VARIABLE, "plain")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the commands that tests start must hear Ctrl-C
     multiplier: int = config.getoption("--cases")
     if multiplier < 1:
         raise pytest.UsageError(f"--cases must be at least 1, not {multiplier}")

@@ -332,7 +332,6 @@ def test_the_demonstration_of_the_tickets() -> None:
 
 def test_ctrl_c_ends_what_follows_and_says_so_elsewhere(in_project: LocalBrokers) -> None:
     """Following a view ends by Ctrl-C as it should; a command that was interrupted at its work says 130."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what shells start in the background inherits "ignored"
     assert run("publish", "Buys", text=lines({"item": 77, "qty": 1})).exit_code == 0
     folder = in_project.data.parent.parent
     following = smile("subscribe", "Sold", "--json", cwd=folder)
