@@ -18,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from runtime.bulk.archive_files import clean, locked, written
+from runtime.bulk.columns import TICK
 from runtime.bulk.manifest import (
     ArchivedFile,
     ArchivedStream,
@@ -221,7 +222,7 @@ def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
     frame = spark.read.option("mergeSchema", "true").parquet(*(str(archive / file.path) for file in run))
-    (made,) = written(archive, name, frame.coalesce(1))
+    (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(TICK))
     if made.rows != sum(file.rows for file in run):
         raise ArchiveError(f"stream `{name}`: {made.rows} events after compaction of {sum(f.rows for f in run)}")
     stream = manifest.streams[name]

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from runtime.bulk.columns import TICK
-from runtime.bulk.manifest import ArchiveBusy, ArchivedFile, ArchivedStream, read_manifest
+from runtime.bulk.manifest import ArchiveBusy, ArchivedFile, ArchivedStream, ArchiveError, read_manifest
 from runtime.files import make_folder, sync_folder
 
 UNFINISHED = "unfinished"
@@ -46,16 +47,21 @@ def locked(archive: Path) -> Iterator[None]:
 
 
 def written(archive: Path, stream: str, frame: DataFrame) -> tuple[ArchivedFile, ...]:
-    """The frame's partitions as files in place, each sorted by tick, in the order of their ticks."""
+    """The frame's partitions, each in the order of ticks, as files in place, in the order of their ticks.
+
+    ArchiveError if a partition is not in order, or has a tick twice: then nothing is named, and nothing has changed.
+    """
     temporary = archive / UNFINISHED / uuid.uuid4().hex
-    frame.sortWithinPartitions(TICK).write.option("compression", "zstd").parquet(str(temporary))
+    frame.write.option("compression", "zstd").parquet(str(temporary))
     target = _folder(archive, stream)
     make_folder(target)
     found = []
     for path in sorted(temporary.glob("*.parquet")):
-        facts = pq.read_metadata(path)
-        if facts.num_rows:
-            found.append(_moved(archive, path, target, *_ticks_of(facts), rows=facts.num_rows))
+        ticks = np.asarray(pq.read_table(path, columns=[TICK]).column(TICK))
+        if len(ticks):
+            if not bool((np.diff(ticks) > 0).all()):
+                raise ArchiveError(f"stream `{stream}`: Spark has written events in another order than it was given")
+            found.append(_moved(archive, path, target, int(ticks[0]), int(ticks[-1]), rows=len(ticks)))
     sync_folder(target)
     shutil.rmtree(temporary)
     return tuple(sorted(found, key=lambda file: file.first_tick))
@@ -63,11 +69,6 @@ def written(archive: Path, stream: str, frame: DataFrame) -> tuple[ArchivedFile,
 
 def _folder(archive: Path, stream: str) -> Path:
     return archive / "streams" / quote(stream, safe="")
-
-
-def _ticks_of(facts: pq.FileMetaData) -> tuple[int, int]:
-    ends = list(group_ticks(facts).values())
-    return min(first for first, _ in ends), max(last for _, last in ends)
 
 
 def group_ticks(facts: pq.FileMetaData) -> dict[int, tuple[int, int]]:

@@ -46,6 +46,9 @@ TICK_MAX = 2**63 - 1
 PARTITION_ROWS = 1_000_000
 """Events of one task: enough to be worth one, few enough to spread over workers."""
 
+BATCH_ROWS = 16_384
+"""Events that Spark gets at once, about."""
+
 MAX_EVENTS_PER_TRIGGER = 1_000_000
 
 
@@ -151,8 +154,23 @@ class Origin:
 
 
 def _logged_batches(folder: str, stream: str, first: int, last: int) -> Iterator[Batch]:
-    with LogReader(folder) as reader:
-        yield from reader.batches(reader.streams()[stream], first, last)
+    """Gathered: events may have been published one by one. TicksGone comes after everything that was there before."""
+    gathered: list[Batch] = []
+    rows = 0
+    try:
+        with LogReader(folder) as reader:
+            for batch in reader.batches(reader.streams()[stream], first, last):
+                gathered.append(batch)
+                rows += len(batch)
+                if rows >= BATCH_ROWS:
+                    yield Batch.concat(gathered)
+                    gathered, rows = [], 0
+    except TicksGone:
+        if gathered:
+            yield Batch.concat(gathered)
+        raise
+    if gathered:
+        yield Batch.concat(gathered)
 
 
 def _log_pieces(folder: str, stream: LoggedStream, first: int, last: int, rows: int) -> list[Piece]:

@@ -20,14 +20,11 @@ from runtime.log.reader import LogReader
 
 
 class PlainFrame:
-    """As much of a frame as the archive uses: sorted, written as one Parquet file."""
+    """As much of a frame as the archive uses: it is written as one Parquet file."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         self.write = self
-
-    def sortWithinPartitions(self, column: str) -> PlainFrame:  # noqa: N802  Spark's name
-        return PlainFrame(self.table.sort_by(column))
 
     def option(self, _name: str, _value: str) -> PlainFrame:
         return self

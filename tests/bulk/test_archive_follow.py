@@ -22,6 +22,7 @@ from runtime.bulk.archive_files import locked
 from runtime.bulk.columns import TICK, logged_columns
 from runtime.bulk.manifest import newest_number
 from runtime.bulk.source import Origin, SourceError
+from runtime.log import reader as reading
 from smile.cli import app
 from smile.cli.exits import Exit
 from smile.cli.files import fail
@@ -96,6 +97,23 @@ def test_who_reads_while_the_log_is_trimmed_has_each_event_once(log: Log, tmp_pa
     assert read(origin, pieces) == ticks_of(1, 2, 3, 4, 5)
     assert read(origin, origin.pieces(0, 51)) == ticks_of(1, 2, 3, 4, 5)
     assert read(origin, origin.pieces(20, 31)) == ticks_of(2, 3)
+
+
+def test_what_leaves_the_log_in_the_middle_of_reading_comes_from_the_archive(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "archive"
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1)  # every batch is read by itself
+    monkeypatch.setattr(source, "BATCH_ROWS", 3)
+    log.publish(*range(1, 9))
+    origin = Origin("S", str(target), (str(log.directory.folder),), logged_columns((("a", "int"),)))
+    (piece,) = origin.pieces(0, 81)
+    batches = origin.read(piece, [TICK])
+    assert next(batches).column(0).to_pylist() == ticks_of(1, 2)
+    archive(target, log.directory.folder)
+    log.trim(50)
+    rest = [batch.column(0).to_pylist() for batch in batches]
+    assert [tick for ticks in rest for tick in ticks] == ticks_of(*range(3, 9))
 
 
 def test_ticks_that_nobody_has_are_refused(log: Log, tmp_path: Path) -> None:

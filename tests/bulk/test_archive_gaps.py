@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from runtime.batch import Batch
 from runtime.bulk import manifest as manifests
+from runtime.bulk.archive_files import written
 from runtime.bulk.manifest import RETIRED_KEPT_S, ArchivedFile, ArchivedStream, ArchiveError, Manifest, read_manifest
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.values import Value
-from tests.bulk.archives import archive, ticks_in
+from tests.bulk import archives
+from tests.bulk.archives import PlainFrame, archive, ticks_in
 
 COLUMNS = [("a", "int")]
 
@@ -122,6 +125,20 @@ def test_columns_may_be_added_and_nothing_else(log: Log, tmp_path: Path) -> None
         archive(target, changed.directory.folder)
     changed.directory.close()
     log.directory = grown.directory  # the fixture closes it
+
+
+@pytest.mark.parametrize("ticks", [[2, 1], [1, 1]])
+def test_files_that_are_not_in_order_are_not_archived(tmp_path: Path, ticks: list[int]) -> None:
+    with pytest.raises(ArchiveError, match="in another order"):
+        written(tmp_path, "S", PlainFrame(pa.table({"tick": ticks})))  # type: ignore[arg-type]
+
+
+def test_events_that_spark_has_lost_are_noticed(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.publish(1, 2)
+    monkeypatch.setattr(archives, "_frame", lambda *_: PlainFrame(pa.table({"tick": [10, 11, 20]})))
+    with pytest.raises(ArchiveError, match="3 events were written, the log has 4"):
+        archive(tmp_path / "archive", log.directory.folder)
+    assert read_manifest(tmp_path / "archive").streams == {}
 
 
 def test_going_back_to_an_older_manifest_deletes_no_only_copy(log: Log, tmp_path: Path) -> None:
