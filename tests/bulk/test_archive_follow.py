@@ -64,10 +64,9 @@ def test_killed_at_random_while_the_log_is_written_and_trimmed(log: Log, tmp_pat
             wanted = newest_number(target) + 3
             while newest_number(target) < wanted:
                 assert archiver.poll() is None
-                published += 1
-                log.publish(published)
-                log.trim(watch.look()[0].get("S", -1))  # as a broker does, as far as it may
                 before = newest_number(target)
+                log.publish(published := published + 1)  # so another manifest must come
+                log.trim(watch.look()[0].get("S", -1))  # as a broker does, as far as it may
                 wait_for(lambda before=before: newest_number(target) > before)  # type: ignore[misc]
             log.publish(published := published + 1)
             time.sleep(chance.uniform(0, 0.03))  # somewhere in the next run
