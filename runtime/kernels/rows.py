@@ -303,7 +303,7 @@ class KernelRows:
         if len(keys[0]) != count:
             raise ValueError("the state of a kernel repeats a key")
         self.dictionary.replace(texts)
-        self.reserve(count)
+        self._grow_slots(max(SLOTS_MIN, 2 * count))  # with room: a broker must not wait for it at the next batch
         self.meta[Meta.COUNT] = count
         for name, _ in self.spec.columns:
             self.arrays[name][:count] = columns[name]

@@ -176,6 +176,18 @@ def test_a_checkpoint_goes_on_where_it_was() -> None:
         assert first.rows.slots() == second.rows.slots()
 
 
+def test_after_a_restore_there_is_room_for_the_next_batches() -> None:
+    kernel, installed = tickets(), tickets()
+    items = range(3_000)
+    for first in range(0, len(items), 500):
+        take(kernel, 1, buy(*((8 + 4 * item, item, 1) for item in items[first : first + 500])))
+    installed.restore(kernel.export())
+    before = installed.table.arrays["table"]
+    take(installed, 1, buy(*((100_000 + 4 * item, 5_000 + item, 1) for item in range(500))))
+    assert installed.table.arrays["table"] is before  # a broker would have waited for a larger one
+    assert installed.table.count == 3_500
+
+
 def test_a_bulk_install_dates_every_row() -> None:
     kernel = tickets()
     take(kernel, 0, sell(4, 7, 5))
