@@ -90,13 +90,14 @@ def with_a_mistake(data: bytes) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.log.fuzz", description="fuzz what reads stored bytes")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--inputs", type=int, default=-1, help="or as many as these, if they take less time")
     parser.add_argument("--planted", action="store_true", help="with a mistake, to see it found")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for number, data in enumerate(samples()):
             (Path(folder) / f"sample_{number}").write_bytes(data)
         flags = [f"-max_total_time={options.seconds}", f"-max_len={INPUT_BYTES_MAX}", f"-rss_limit_mb={RSS_MB_MAX}"]
-        flags += ["-timeout=10", "-print_final_stats=1"]
+        flags += [f"-runs={options.inputs}", "-timeout=10", "-print_final_stats=1"]
         atheris.Setup([sys.argv[0], *flags, folder], with_a_mistake if options.planted else one_input)
         atheris.Fuzz()
 

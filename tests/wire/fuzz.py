@@ -55,13 +55,14 @@ def decode_one(data: bytes) -> bool:
     return True
 
 
-def run(seconds: int, corpus: Path, one_input: Callable[[bytes], object]) -> NoReturn:
+def run(seconds: int, inputs: int, corpus: Path, one_input: Callable[[bytes], object]) -> NoReturn:
     """Fuzz and end the process."""
     corpus.mkdir(parents=True, exist_ok=True)
     for number, frames in enumerate(sample_frames().values()):
         (corpus / f"sample_{number}").write_bytes(joined(frames))
     options = [
         f"-max_total_time={seconds}",
+        f"-runs={inputs}",
         f"-max_len={INPUT_BYTES_MAX}",
         f"-rss_limit_mb={RSS_MB_MAX}",
         f"-timeout={INPUT_SECONDS_MAX}",
@@ -75,12 +76,13 @@ def run(seconds: int, corpus: Path, one_input: Callable[[bytes], object]) -> NoR
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.wire.fuzz", description="fuzz the wire's decoders")
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--inputs", type=int, default=-1, help="or as many as these, if they take less time")
     parser.add_argument("--corpus", type=Path, help="folder with inputs to start from, and where new ones are kept")
     parser.add_argument("--planted", action="store_true", help="with a mistake in the decoder, to see it found")
     options = parser.parse_args()
     one_input: Callable[[bytes], object] = _with_a_mistake if options.planted else decode_one
     if options.corpus is not None:
-        run(options.seconds, options.corpus, one_input)
+        run(options.seconds, options.inputs, options.corpus, one_input)
     with tempfile.TemporaryDirectory() as folder:  # fuzzing ends its process, and somebody has to clean up
         command = [sys.executable, "-m", "tests.wire.fuzz", *sys.argv[1:], "--corpus", folder]
         sys.exit(subprocess.run(command, check=False).returncode)
