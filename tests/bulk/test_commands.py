@@ -73,8 +73,8 @@ def test_a_live_deployment_is_archived_recomputed_and_verified(spark: SparkSessi
     program.write_text(PROGRAM)
     (tmp_path / "names.csv").write_text("customer,name\n" + "".join(f"c{n},Name {n}\n" for n in range(6)))
     places = ("--data", str(data), "--archive", str(archive))
-    with LocalBrokers(program, brokers=3, data=data) as brokers, smile.connect(brokers.address, timeout=60) as system:
-        here = ("--address", brokers.address, "--timeout", "60")
+    with LocalBrokers(program, brokers=3, data=data) as brokers, smile.connect(brokers.address, timeout=120) as system:
+        here = ("--address", brokers.address, "--timeout", "120")
         rows = [{"id": n, "customer": f"c{n % 7}", "worth": f"{n}.25"} for n in range(200)]
         system.publish_many("Visits", [{"customer": f"c{n % 4}"} for n in range(9)])
         moment = system.publish_many("Orders", rows[:120])[-1]
