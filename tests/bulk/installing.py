@@ -47,6 +47,8 @@ from tests.smile.test_against_reference import Run
 
 ROWS_MAX = 10**9
 PROGRAMS_PER_JOB = 10
+EVENTS = 40
+"""Tried before the horizon; rules refuse some."""
 Rows = dict[tuple[Value, ...], tuple[Value, ...]]
 
 
@@ -185,7 +187,7 @@ def check_runs(spark: SparkSession, runs: Iterable[tuple[str, Run]], counts: Cou
     """What differs when programs start from states that Spark has made."""
     courses = []
     for name, run in runs:
-        run.publish(24)
+        run.publish(EVENTS)
         courses.append((name, run, Course(run.program, engine_of(run.system), spark)))
     tables = iter(collected_together([frame for _, _, course in courses for frame in course.making.frames]))
     for name, run, course in courses:
@@ -202,16 +204,15 @@ def check_runs(spark: SparkSession, runs: Iterable[tuple[str, Run]], counts: Cou
 
 
 def followed(run: Run, course: Course, tables: Sequence[Any], counts: Counter[str]) -> Iterator[str]:
-    """Events after the horizon that are in the logs already, then some that come later; always against components that
-    start from nothing, and at the end against the reference."""
-    run.publish(12)
+    """At the horizon; with events that come later; and after a restart at the horizon that finds these in the logs.
+    Always against components that start from nothing, and in between against the reference."""
     plain, installed = course.start(None), course.start(tables)
     if plain.failures or installed.failures:  # a batch without a value stops what computes it, in both
         counts["stopped"] += 1
         return
     yield from differences(installed, plain, course.checked())
     run.system._engine = installed  # its rules go on
-    run.publish(12)
+    run.publish(24)
     expected = run.expected()
     if expected is None or installed.failures:
         counts["stopped"] += 1
@@ -221,9 +222,11 @@ def followed(run: Run, course: Course, tables: Sequence[Any], counts: Counter[st
             counts["rows"] += len(expected[name])
             if in_text(run.system.rows(name)) != in_text(expected[name]):
                 yield f"{name}: shows {run.system.rows(name)}, the reference {expected[name]}"
-    yield from differences(installed, course.start(None), course.checked())
-    if installed.early:
-        yield f"{installed.early} events were read that the checkpoints have"
+    plain, late = course.start(None), course.start(tables)
+    yield from differences(installed, plain, course.checked())
+    yield from differences(late, plain, course.checked())
+    if installed.early + late.early:
+        yield f"{installed.early} and {late.early} events were read that the checkpoints have"
 
 
 def in_text(rows: Iterable[object]) -> list[str]:

@@ -30,8 +30,8 @@ from tests.bulk.test_recompute import TICKETS, traffic
 from tests.smile.test_against_reference import Run, Told
 
 DECLARED = """
-stream A (k int[0..3], x int[-5..5], w int null, f float, s text(2) null, d decimal(8,2), t time) event time t;
-stream B (k int[0..3], x int[-5..5], w int null, f float, s text(2) null, d decimal(8,2), t time) event time t;
+stream A (k int[0..3], x int[-5..5], w int null, f float, s text(2) null, d decimal(8,2), t time) event time t late 1 h;
+stream B (k int[0..3], x int[-5..5], w int null, f float, s text(2) null, d decimal(8,2), t time) event time t late 1 h;
 table T (k int[0..3], name text(1) null) key k;
 view Both = merge A, B;
 view Few = from A |> where x > 0 |> extend y := x * 2;
