@@ -25,7 +25,7 @@ help: ## this list
 demo: $(READY) ## tickets on three brokers of this machine: one is killed, the view stays true (half a minute)
 	$(BIN)/python examples/tickets/demo.py
 
-test: check ## everything that must hold before a commit: check, then all tests
+test: check java ## everything that must hold before a commit: check, then all tests (installs Java for Spark if there is none)
 	$(BIN)/pytest -n $(JOBS) $(PYTEST_FLAGS)
 
 check: $(READY) ## lint, layout and types
@@ -48,8 +48,8 @@ bench: $(READY) ## every benchmark of bench/, one table each
 lock: ## resolve requirements.lock anew after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newest)
 	tools/lock.sh $(LOCK_FLAGS)
 
-java: ## make sure that Java 17 or newer is there, for Spark (nothing needs it yet)
-	tools/java.sh
+java: ## make sure that Java 17 or newer is there, for Spark: archive, recompute, verify and their tests
+	@tools/java.sh
 
 clean: ## remove caches and build output; .venv stays
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,7 +12,13 @@ from runtime.bulk.session import SparkSettings, session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    conf = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false", "spark.driver.memory": "1g"}
+    conf = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": "1g",
+        # Jobs in tests are small and each is another program: compiling them well costs more than it brings.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
     made = session(SparkSettings(master="local[2]", conf=conf))
     yield made
     made.stop()
