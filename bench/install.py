@@ -179,7 +179,10 @@ def main() -> None:
         ["", "s"],
         [("sent", found["send_s"]), ("switched in", found["switch_s"]), ("on disk", found["durable_s"])],
     )
-    print(f"\n  {found['bytes']:,} bytes; longest round of the loop {found['loop_longest_ms']:.1f} ms")
+    print(
+        f"\n  {found['bytes']:,} bytes; longest round of the loop in the last 10 to 20 s, perhaps still of the filling:"
+        f" {found['loop_longest_ms']:.1f} ms"
+    )
     write_results("install", found)
     longest = found["latencies_ms"][1]["longest"]
     print(

@@ -1,7 +1,8 @@
 """The inner part of a host: feeds components, carries out their instructions, works off one round at a time.
 
 `host.py` builds on it and decides which components there are and what becomes of them. A component that refuses its
-input is counted; one that breaks starts again alone. One round ends with one commit for all logs.
+input is counted; one that breaks starts again alone. One round ends with one commit for all logs. Publishers are
+answered when everybody else has been told: subscribers wait for what they are told, publishers only for the disk.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class Shell(ABC):
         self._link = link
         self._keep_logs = keep_logs
         self._publishing = Publishing(answer)
+        self._outcomes: list[PublishOutcome] = []  # of publishes that are answered at the end of the round
         self._timers = Timers()
         self._queue: deque[tuple[str, str, Message]] = deque()
         self._questions: dict[tuple[str, bytes | None, int], tuple[str, Message]] = {}
@@ -147,6 +149,7 @@ class Shell(ABC):
                 break
         self._drain()
         self._commit()
+        self._settle()
 
     def _drain(self) -> None:
         queue = self._queue
@@ -165,6 +168,12 @@ class Shell(ABC):
         if error is not None:
             self.counters["commits_failed"] += 1
         self._drain()
+
+    def _settle(self) -> None:
+        """Answer publishers."""
+        outcomes, self._outcomes = self._outcomes, []
+        for outcome in outcomes:
+            self._publishing.settle(outcome)
 
     def _read(self) -> None:
         name, event, source, error = self.logs.read()
@@ -253,7 +262,7 @@ class Shell(ABC):
         name = hosted.name
         match instruction:
             case AcknowledgePublish(producer, sequence, ticks, repeated):
-                self._publishing.settle(PublishOutcome(name, producer, sequence, ticks, repeated))
+                self._outcomes.append(PublishOutcome(name, producer, sequence, ticks, repeated))
             case AppendToLog() | ReserveSilence():
                 assert hosted.log is not None
                 self.logs.write(name, hosted.log, instruction)
@@ -269,7 +278,7 @@ class Shell(ABC):
             case Deliver() | Stepped():
                 self._tell(hosted, instruction)
             case RefusePublish():
-                self._publishing.settle(_refusal(hosted, instruction))
+                self._outcomes.append(_refusal(hosted, instruction))
             case ReportFailed(place, code, reason):
                 if hosted.failure is None:
                     log.error("cannot compute: %s", reason, extra={"component": name, "edge": place, "code": code})
