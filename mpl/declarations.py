@@ -8,10 +8,11 @@ from functools import partial
 
 from mpl import nodes, typed
 from mpl.codes import names
-from mpl.declared_types import declared_bounds, declared_type, literal_value
+from mpl.codes import types as type_codes
+from mpl.declared_types import declared_bounds, declared_default, declared_type, literal_value
 from mpl.diagnostic import Code, Diagnostics, Note, did_you_mean
 from mpl.source import Span
-from mpl.types import OPEN, Bounds, ErrorType, IntType, TimeType
+from mpl.types import OPEN, Bounds, ErrorType, IntType, TimeType, Value
 
 PHASE_COUNT_MAX = 1024
 """Ticks are divided among the streams of a system by their residue; there are this many residues."""
@@ -19,6 +20,16 @@ PHASE_COUNT_MAX = 1024
 
 def check_table(decl: nodes.TableDecl, diagnostics: Diagnostics) -> typed.Table | None:
     columns = _check_columns(decl.columns, diagnostics)
+    for column in decl.columns:
+        if column.default is not None:
+            diagnostics.report(
+                type_codes.DEFAULT_INVALID,
+                column.default.span,
+                f"`{column.name.text}` is a column of a table, which has no defaults",
+                "only for streams",
+                help="the rows of a table are given whole; write the value there",
+            )
+            columns = None
     key = _positions(decl.key, decl.columns, diagnostics)
     if columns is None or key is None:
         return None
@@ -28,10 +39,11 @@ def check_table(decl: nodes.TableDecl, diagnostics: Diagnostics) -> typed.Table 
 
 def check_stream(decl: nodes.StreamDecl, diagnostics: Diagnostics) -> typed.Stream | None:
     columns = _check_columns(decl.columns, diagnostics)
+    defaults = None if columns is None else _check_defaults(decl.columns, columns, diagnostics)
     options = _gather_options(decl, diagnostics)
-    if columns is None or options is None:
+    if columns is None or defaults is None or options is None:
         return None
-    return _Options(decl, columns, diagnostics).build(options)
+    return _Options(decl, columns, defaults, diagnostics).build(options)
 
 
 def _check_columns(decls: tuple[nodes.ColumnDecl, ...], diagnostics: Diagnostics) -> tuple[typed.Column, ...] | None:
@@ -61,6 +73,17 @@ def _check_columns(decls: tuple[nodes.ColumnDecl, ...], diagnostics: Diagnostics
             failed |= len(diagnostics) > before
         columns.append(typed.Column(name, type_, decl.nullable, bounds))
     return None if failed else tuple(columns)
+
+
+def _check_defaults(
+    decls: tuple[nodes.ColumnDecl, ...], columns: tuple[typed.Column, ...], diagnostics: Diagnostics
+) -> tuple[tuple[int, Value], ...] | None:
+    found: list[tuple[int, Value]] = []
+    before = len(diagnostics)
+    for position, (decl, column) in enumerate(zip(decls, columns, strict=True)):
+        if decl.default is not None:
+            found.append((position, declared_default(decl, decl.default, column.type, column.bounds, diagnostics)))
+    return None if len(diagnostics) > before else tuple(found)
 
 
 def _positions(
@@ -154,9 +177,16 @@ def _gather_options(decl: nodes.StreamDecl, diagnostics: Diagnostics) -> _Gather
 class _Options:
     """Checks the options of one stream against its columns and builds it."""
 
-    def __init__(self, decl: nodes.StreamDecl, columns: tuple[typed.Column, ...], diagnostics: Diagnostics) -> None:
+    def __init__(
+        self,
+        decl: nodes.StreamDecl,
+        columns: tuple[typed.Column, ...],
+        defaults: tuple[tuple[int, Value], ...],
+        diagnostics: Diagnostics,
+    ) -> None:
         self.decl = decl
         self.columns = columns
+        self.defaults = defaults
         self.diagnostics = diagnostics
         self.failed = False
 
@@ -195,6 +225,7 @@ class _Options:
             closes,
             until,
             options.retain.duration.microseconds if options.retain else None,
+            self.defaults,
             span=self.decl.name.span,
         )
 

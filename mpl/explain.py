@@ -24,6 +24,7 @@ from mpl.knowledge import (
 )
 from mpl.knowledge.fact import source_text
 from mpl.knowledge.state import COPY_WORDS
+from mpl.literals import literal_text
 from mpl.source import Span
 
 JSON_VERSION = 1
@@ -84,6 +85,14 @@ class OperatorState:
 
 
 @dataclass(frozen=True)
+class StreamExplanation:
+    """A stream with defaults: its columns that have one, with the literal."""
+
+    name: str
+    defaults: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class ViewExplanation:
     name: str
     line: int
@@ -106,17 +115,20 @@ class SubscriptionExplanation:
 class Explanation:
     """What `smile explain` prints."""
 
+    streams: tuple[StreamExplanation, ...]
     views: tuple[ViewExplanation, ...]
     subscriptions: tuple[SubscriptionExplanation, ...]
 
     def to_text(self, width: int = 100) -> str:
-        blocks = [_view_text(view, width) for view in self.views]
+        blocks = [_stream_text(stream, width) for stream in self.streams]
+        blocks += [_view_text(view, width) for view in self.views]
         blocks += [_subscription_text(subscription, width) for subscription in self.subscriptions]
         return "\n".join(blocks)
 
     def to_json(self) -> dict[str, Json]:
         return {
             "version": JSON_VERSION,
+            "streams": [{"name": one.name, "defaults": dict(one.defaults)} for one in self.streams],
             "views": [_view_json(view) for view in self.views],
             "subscriptions": [
                 {"name": one.name, "view": one.view, "emit": one.emit, "words": one.words} for one in self.subscriptions
@@ -127,7 +139,8 @@ class Explanation:
 def explain(
     program: typed.TypedProgram, knowledge: ProgramKnowledge, view_names: Iterable[str] | None = None
 ) -> Explanation:
-    """Explains the named views with the subscriptions to them, or everything. Unknown names are the caller's error."""
+    """Explains the named views with the subscriptions to them and the streams they read, or everything. Unknown names
+    are the caller's error."""
     wanted = list(program.views) if view_names is None else list(view_names)
     views = tuple(_explain_view(program.views[name], knowledge) for name in program.views if name in set(wanted))
     subscriptions = tuple(
@@ -135,7 +148,18 @@ def explain(
         for subscription in program.subscriptions.values()
         if subscription.view in wanted
     )
-    return Explanation(views, subscriptions)
+    read = None if view_names is None else {name for view in views for name in view.reads}
+    streams = tuple(
+        StreamExplanation(stream.name, _defaults(stream))
+        for stream in program.streams.values()
+        if stream.defaults and (read is None or stream.name in read)
+    )
+    return Explanation(streams, views, subscriptions)
+
+
+def _defaults(stream: typed.Stream) -> tuple[tuple[str, str], ...]:
+    columns = [(stream.schema.columns[position], value) for position, value in stream.defaults]
+    return tuple((column.name, literal_text(value, column.type)) for column, value in columns)
 
 
 def _explain_view(view: typed.View, knowledge: ProgramKnowledge) -> ViewExplanation:
@@ -263,6 +287,13 @@ def _pair_words(column: ColumnKnowledge) -> str:
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
+
+
+def _stream_text(stream: StreamExplanation, width: int) -> str:
+    lines = [f"stream {stream.name}"]
+    said = ", ".join(f"{name} {literal}" for name, literal in stream.defaults)
+    _field(lines, "default", f"{said}, where it was not published", width)
+    return "\n".join(lines) + "\n"
 
 
 def _view_text(view: ViewExplanation, width: int) -> str:

@@ -41,8 +41,8 @@ Column = Any
 # --- from what users have to columns by name --------------------------------------------------------------------------
 
 
-def columns_of(data: object) -> dict[str, Column]:
-    """Columns by name, still with the user's values."""
+def columns_of(data: object, defaults: Mapping[str, object]) -> dict[str, Column]:
+    """Columns by name, still with the user's values. `defaults`: what rows have that lack a name which others have."""
     if isinstance(data, Mapping):
         return {str(name): _sequence(values) for name, values in data.items()}
     table = columns_of_frame(data)
@@ -50,7 +50,7 @@ def columns_of(data: object) -> dict[str, Column]:
         return table
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise NotColumns(f"rows are dicts, columns a dict of sequences or a table; this is {type(data).__name__}")
-    return _from_rows(data)
+    return _from_rows(data, defaults)
 
 
 def _sequence(values: object) -> Column:
@@ -66,8 +66,8 @@ def _sequence(values: object) -> Column:
     return values if isinstance(values, list | tuple) else list(values)
 
 
-def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
-    """A name that a row lacks is null there; one that no row has is a missing column."""
+def _from_rows(rows: Iterable[object], defaults: Mapping[str, object]) -> dict[str, Column]:
+    """A name that a row lacks has its default there, or null; one that no row has is a missing column."""
     rows = rows if isinstance(rows, list) else list(rows)
     alike = _from_rows_alike(rows)
     if alike is not None:
@@ -81,7 +81,7 @@ def _from_rows(rows: Iterable[object]) -> dict[str, Column]:
         listed.append(row)
     if listed and not names:
         raise NotColumns("rows without any column")
-    return {name: [row.get(name) for row in listed] for name in names}
+    return {name: [row.get(name, defaults.get(name)) for row in listed] for name in names}
 
 
 def _from_rows_alike(rows: list[Any]) -> dict[str, Column] | None:
@@ -92,6 +92,13 @@ def _from_rows_alike(rows: list[Any]) -> dict[str, Column] | None:
         return {name: list(map(itemgetter(name), rows)) for name in rows[0]}
     except KeyError:
         return None
+
+
+def repeated(value: Value, count: int) -> Sequence[Value]:
+    """One canonical value so many times, in the form in which a whole column of such values would be."""
+    if type(value) is int and count >= ARRAY_ROWS_MIN:
+        return numbers(np.full(count, value, np.int64))
+    return [value] * count
 
 
 # --- from the user's values to canonical ones -------------------------------------------------------------------------

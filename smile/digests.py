@@ -37,6 +37,7 @@ def component_digests(deployment: Deployment, program: Program) -> dict[str, str
         }
         found[name] = read[name] = _digest(said)
         if name in program.plan.streams and component.is_stream:
+            found[name] = _digest({**said, "defaults": program.checked.program.streams[name].defaults})
             read[name] = _digest({**said, "plan": {**component_data(component), "relation": None}})
     return found
 

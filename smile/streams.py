@@ -16,7 +16,7 @@ from mpl.diagnostic import did_you_mean
 from mpl.typed import Schema, Stream, Table
 from mpl.types import IntType, TimeType, Value
 from runtime.columns import numbers
-from smile.columns import columns_of, encode_column
+from smile.columns import columns_of, encode_column, repeated
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
 from smile.frames import NotColumns
 from smile.values import Cell, Refused, decode
@@ -51,7 +51,11 @@ class StreamInput:
             if not column.is_tick
         )
         positions = [position for _, position in order]  # of the payload's columns, in physical order
-        self.cells = tuple(Cell(schema.columns[position]) for position in positions)
+        defaults = dict(declared.defaults) if isinstance(declared, Stream) else {}
+        self.cells = tuple(Cell(schema.columns[position], defaults.get(position)) for position in positions)
+        self._shown_defaults = {
+            cell.name: decode(cell.default, cell.column.type) for cell in self.cells if cell.default is not None
+        }
         self._names = {cell.name: at for at, cell in enumerate(self.cells)}
         self._tick = next((c.name for c in schema.columns if c.is_tick and not c.hidden), None)
         where = {position: at for at, position in enumerate(positions)}
@@ -105,8 +109,12 @@ class StreamInput:
         columns: list[list[Value]] = []
         for cell in self.cells:
             value = row.get(cell.name)
-            if value is None and cell.name not in row and not cell.column.nullable:
-                raise self._error([Problem(None, None, f"the row: column `{cell.name}` is missing")])
+            if value is None and cell.name not in row:
+                if cell.default is not None:
+                    columns.append([cell.default])
+                    continue
+                if not cell.column.nullable:
+                    raise self._error([Problem(None, None, f"the row: column `{cell.name}` is missing")])
             try:
                 columns.append([cell.encode(value)])
             except Refused as refused:
@@ -125,7 +133,7 @@ class StreamInput:
                 self.check_history(arrays)
                 return arrays, len(arrays[0])
         try:
-            given = columns_of(data)
+            given = columns_of(data, self._shown_defaults)
         except NotColumns as wrong:
             raise self._error([Problem(None, data, str(wrong))]) from None
         for name, values in given.items():
@@ -161,6 +169,8 @@ class StreamInput:
 
     def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> Sequence[Value]:
         if cell.name not in given:
+            if cell.default is not None:
+                return repeated(cell.default, count)
             if not cell.column.nullable:
                 raise self._error([Problem(None, None, f"the rows: column `{cell.name}` is missing")])
             return [None] * count

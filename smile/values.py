@@ -24,6 +24,7 @@ from decimal import Context, Decimal, InvalidOperation
 
 import numpy as np
 
+from mpl.literals import literal_text
 from mpl.scaled import limits_of, power_of_ten
 from mpl.typed import Column
 from mpl.types import (
@@ -71,9 +72,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """What one column takes: its type, whether null is allowed, and the declared range."""
+    """What one column takes: its type, whether null is allowed, the declared range, and what stands in for a value
+    that was not given (None: nothing does)."""
 
     column: Column
+    default: Value = None
 
     @property
     def name(self) -> str:
@@ -84,13 +87,16 @@ class Cell:
         bounds = self.column.bounds
         low, high = ("" if one is None else str(one) for one in (bounds.low, bounds.high))
         declared = "" if bounds.is_open else f" [{low}..{high}]"
-        return f"{self.column.type}{declared}{' null' if self.column.nullable else ''}"
+        default = "" if self.default is None else f" default {literal_text(self.default, self.column.type)}"
+        return f"{self.column.type}{declared}{' null' if self.column.nullable else ''}{default}"
 
     def encode(self, value: object) -> Value:
         """The canonical value, or `Refused`."""
         if value is None or is_missing(value):
             if self.column.nullable:
                 return None
+            if self.default is not None:
+                raise Refused("is not allowed: leave the column out, and it has its default")
             raise Refused("is not allowed: the column is not declared `null`")
         found = encode(value, self.column.type)
         self.check_range(found)

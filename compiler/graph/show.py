@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compiler.graph.notation import expression_text, name_of, names_of, operator_text, printable
 from compiler.graph.transform import Transform, TransformGraph, references_of, source_of
 from mpl.knowledge import Knowledge, Path
-from mpl.typed import Schema
+from mpl.literals import literal_text
+from mpl.typed import Schema, Stream
+from mpl.types import Value
 
 
 def show(graph: TransformGraph, *, origins: bool = True) -> str:
@@ -16,7 +20,9 @@ def show(graph: TransformGraph, *, origins: bool = True) -> str:
     lines: list[str] = []
     for word, bases in (("stream", graph.program.streams), ("table", graph.program.tables)):
         for name, base in bases.items():
-            lines.append(f"{word} {printable(name)} ({_columns(base.schema, None)}) key {_key(base.schema)}")
+            defaults = dict(base.defaults) if isinstance(base, Stream) else {}
+            columns = _columns(base.schema, None, defaults)
+            lines.append(f"{word} {printable(name)} ({columns}) key {_key(base.schema)}")
     for transform in graph.nodes.values():
         lines += ["", *_transform(transform, graph.knowledge[transform.id], origins=origins)]
     lines.append("")
@@ -75,12 +81,14 @@ _PATHS = {
 }
 
 
-def _columns(schema: Schema, knowledge: Knowledge | None) -> str:
+def _columns(schema: Schema, knowledge: Knowledge | None, defaults: Mapping[int, Value] | None = None) -> str:
     shown = []
     for position, column in enumerate(schema.columns):
         words = [f"({name_of(column)})" if column.hidden else name_of(column), str(column.type)]
         if column.nullable:
             words.append("null")
+        if defaults and position in defaults:
+            words += ["default", printable(literal_text(defaults[position], column.type))]
         if knowledge is not None:
             words.append(knowledge.columns[position].kind.value)
         shown.append(" ".join(words))

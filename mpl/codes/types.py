@@ -29,6 +29,7 @@ AGGREGATE_ARGUMENT = Code("MPL0325", Severity.ERROR, "an aggregate that does not
 VALUE_UNTYPED = Code("MPL0326", Severity.ERROR, "a bare `null` has no type")
 VALUE_TYPE = Code("MPL0327", Severity.ERROR, "a value that does not fit the type it is given to")
 CONDITION_CONSTANT = Code("MPL0328", Severity.WARNING, "a condition that is the same for every row")
+DEFAULT_INVALID = Code("MPL0329", Severity.ERROR, "a default that does not suit its column")
 
 CODES: tuple[Code, ...] = (
     OPERAND_TYPE,
@@ -58,4 +59,5 @@ CODES: tuple[Code, ...] = (
     VALUE_UNTYPED,
     VALUE_TYPE,
     CONDITION_CONSTANT,
+    DEFAULT_INVALID,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mpl.arithmetic import is_number, text_length_max, unify
+from mpl.arithmetic import is_number, text_length_max, type_word, unify
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics, did_you_mean
 from mpl.expressions.build import apply, constant, error, is_error
@@ -32,6 +32,17 @@ from mpl.types import (
 )
 
 __all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "shown_operand", "unify"]
+
+_WRITTEN = {
+    "int": "`42`",
+    "decimal": "`12.50`",
+    "float": "`1e3`",
+    "bool": "`true`",
+    "text": "`'abc'`",
+    "time": "`time '2026-01-31 12:00:00'`",
+    "duration": "`90 s`",
+    "enum": "in quotes",
+}
 
 
 def can_convert(expr: Expr, type: Type) -> bool:
@@ -80,7 +91,7 @@ def convert(expr: Expr, type: Type) -> Expr:
     return apply("cast", (expr,), expr.span, None, type)
 
 
-def assign(expr: Expr, type: Type, what: str, diagnostics: Diagnostics) -> Expr:
+def assign(expr: Expr, type: Type, what: str, diagnostics: Diagnostics, *, only_literals: bool = False) -> Expr:
     """`convert`, or a diagnostic which says that `what` (such as "column `total`") does not take the value."""
     if can_convert(expr, type):
         return convert(expr, type)
@@ -98,9 +109,17 @@ def assign(expr: Expr, type: Type, what: str, diagnostics: Diagnostics) -> Expr:
             expr.span,
             f"{what} is {type}, not {expr.type}",
             f"this is {expr.type}",
-            help=repair(expr, type),
+            help=_literal_help(expr, type) if only_literals else repair(expr, type),
         )
     return error(expr.span)
+
+
+def _literal_help(expr: Expr, wanted: Type) -> str | None:
+    """A help line where a calculation or a cast would not do."""
+    if isinstance(wanted, TextType) and isinstance(expr.type, TextType):
+        return f"at most {wanted.length_max} characters fit"
+    is_text = isinstance(expr, Const) and isinstance(expr.value, str)
+    return repair(expr, wanted) if is_text else f"a value of type {wanted} is written {_WRITTEN[type_word(wanted)]}"
 
 
 def enum_help(text: str, type: EnumType) -> str:

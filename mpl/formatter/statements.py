@@ -84,7 +84,8 @@ def _column_decl(node: ColumnDecl) -> Doc:
     kind: Doc = type_doc(node.type)
     if node.range is not None:
         kind = (kind, _range(node.range))
-    return spaced(value(), kind, "null" if node.nullable else "")
+    default = () if node.default is None else ("default", expr(node.default))
+    return spaced(value(), kind, "null" if node.nullable else "", *default)
 
 
 def _range(node: RangeNode) -> Doc:

@@ -213,7 +213,10 @@ class RangeNode(Node):
 
 @dataclass(frozen=True)
 class ColumnDecl(Node):
+    """`default` is a literal, perhaps negated."""
+
     name: Name
     type: TypeNode
     range: RangeNode | None
     nullable: bool
+    default: Expr | None

@@ -7,12 +7,14 @@ from typing import Literal
 
 from mpl.source import Span
 from mpl.typed.relations import RelationTree, Schema
+from mpl.types import Value
 
 
 @dataclass(frozen=True)
 class Stream:
     """`unique`, `event_time`, `closes` name column positions; durations and times in microseconds.
 
+    `defaults` has pairs (position, canonical value): what an event has in this column if it was published without it.
     `phase` is (which, of how many): the residue of ticks this stream owns among streams that are merged with it.
     """
 
@@ -28,6 +30,7 @@ class Stream:
     closes: tuple[tuple[int, int], ...]
     until_us: int | None
     retain_us: int | None
+    defaults: tuple[tuple[int, Value], ...]
     span: Span = field(compare=False, repr=False)
 
 

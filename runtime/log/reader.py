@@ -200,7 +200,7 @@ class LogReader:
 
     def _cut(self, stream: LoggedStream, body: bytes, first: int, last: int) -> Batch:
         try:
-            batch = padded(codec.decode(body), len(stream.columns) + 1)
+            batch = padded(codec.decode(body), stream.columns)
         except ValueError as broken:
             raise self._corrupt(f"stream `{stream.name}`: {broken}") from broken
         ticks = batch.max_ticks

@@ -110,28 +110,28 @@ class LogDirectory:
     ) -> SqliteLog:
         """The log of this stream. `columns` are names and types of its payload, `rules` whatever else its events were
         checked against; if they are not what they were when it was last opened, SchemaChanged says what differs. Only
-        nullable columns may be added: that is remembered when the log is opened.
+        columns that are nullable or have a default may be added: that is remembered when the log is opened.
 
         The newest `producer_window` publishes of every producer are remembered, whatever is trimmed.
         """
         stored = as_text(columns)
-        width = len(columns) + 1
+        declared = tuple(columns)
         known = self._streams.get(name)
         if known is None:
-            return SqliteLog(self, name, self._add_stream(name, stored, rules), width, producer_window)
+            return SqliteLog(self, name, self._add_stream(name, stored, rules), declared, producer_window)
         number, stored_before, rules_before = known
-        check_growth(name, as_columns(stored_before), tuple(columns))
+        check_growth(name, as_columns(stored_before), declared)
         if rules_before != rules:
             raise SchemaChanged(
                 f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
             )
         added = stored if stored != stored_before else None
-        return SqliteLog(self, name, number, width, producer_window, added)
+        return SqliteLog(self, name, number, declared, producer_window, added)
 
     def all_streams(self) -> Iterator[SqliteLog]:
         """Every stream that was ever opened here, whatever its columns, to be read."""
         for name, (number, columns, _) in self._streams.items():
-            yield SqliteLog(self, name, number, len(columns.splitlines()) + 1, producer_window=1)
+            yield SqliteLog(self, name, number, as_columns(columns), producer_window=1)
 
     def accept_loss(self) -> int:
         """From now on ticks that a repair could not save count as ticks without events; how many ranges there were."""

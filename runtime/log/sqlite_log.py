@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.batch import Batch
 from runtime.log import codec
 from runtime.log.checksums import batch_checksum, publish_checksum
-from runtime.log.schema import padded
+from runtime.log.schema import Columns, padded
 from runtime.log.state import Position
 from runtime.log.stream_log import LogCorrupt, LogFenced, Reading, StreamLog
 from runtime.protocol.coverage import Coverage
@@ -35,7 +35,7 @@ class SqliteLog(StreamLog):
         directory: LogDirectory,
         name: str,
         number: int,
-        width: int,
+        columns: Columns,
         producer_window: int,
         added: str | None = None,
     ) -> None:
@@ -43,7 +43,7 @@ class SqliteLog(StreamLog):
         self.number = number
         """Counts the streams of the folder from 1, in the order in which they first appeared; never changes."""
         self._directory = directory
-        self._width = width
+        self._columns = columns
         self._added = added
         self._window = producer_window
         self._window_max = producer_window + producer_window // _WINDOW_SLACK
@@ -173,7 +173,7 @@ class SqliteLog(StreamLog):
         for first, last in position.lost:
             gone.add(first, last)
         trimmed = wanted.intersection(gone)
-        reading = Reading(self._width, rows_max)
+        reading = Reading(len(self._columns) + 1, rows_max)
         for first, last in wanted.difference(trimmed):
             if reading.is_full:
                 break
@@ -219,7 +219,7 @@ class SqliteLog(StreamLog):
 
     def _decoded(self, body: bytes, tick: int) -> Batch:
         try:
-            return padded(codec.decode(body), self._width)
+            return padded(codec.decode(body), self._columns)
         except ValueError as broken:
             raise self._corrupt(f"the batch that ends at tick {tick}: {broken}") from broken
 

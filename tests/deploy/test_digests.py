@@ -31,6 +31,13 @@ def test_a_column_more_changes_only_what_has_it() -> None:
     assert {"Newest", "Some"} <= changed, "they show all columns"
 
 
+def test_a_column_with_a_default_more_changes_only_what_has_it_and_the_default_counts() -> None:
+    before = digests("stream S(k int, a int);")
+    after, other = (digests(f"stream S(k int, a int, b int default {default});") for default in (3, 4))
+    assert {name for name in before if before[name] != after[name]} == {"S", "Newest", "Some"}
+    assert after["S"] != other["S"]
+
+
 def test_another_stream_or_computation_is_another_view() -> None:
     before = digests("stream S(k int, a int);")
     other = digests("stream R(k int, a int); stream S(k int, a int);")

@@ -8,7 +8,8 @@ stream S (a int, b decimal(10,2)[0.00..99.50] null, c text(40), d enum('x', 'it'
   tick n every 1 ms phase 0 of 2 unique a, b event time t late 4 s live closes a at t
   until time '2026-01-31 12:00:00' retain 7 d;
 stream T (a duration[-1 s..2 s], b time null) event time b until -5;
-stream U (a int);
+stream U (a int, b text default 'it''s', c decimal(5,2)[-1..] default -0.50, d duration default -1 s,
+  default bool default true);
 table side (key int, value text) key key, value from "side.csv";
 table bare (key int) key key;
 view a = from S;

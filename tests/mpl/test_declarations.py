@@ -25,6 +25,28 @@ def test_a_stream_with_every_option() -> None:
     assert (columns[4].bounds.low, columns[4].bounds.high) == (-150, None)
 
 
+def test_defaults_are_canonical_values() -> None:
+    stream = checked(
+        """stream S (a int, b decimal(5,2)[-1.5..] default -1.50, c text default 'it''s', d float default -0e0,
+           e time default time '2026-01-01', f duration default -1 s, g enum('x', 'y') default 'y',
+           h bool default false, i decimal(5,2) default 3);"""
+    ).program.streams["S"]
+    assert stream.defaults == (
+        *(
+            (1, -150),
+            (2, "it's"),
+            (3, 0.0),
+            (4, 1_767_225_600_000_000),
+            (5, -1_000_000),
+            (6, "y"),
+            (7, False),
+            (8, 300),
+        ),
+    )
+    assert str(dict(stream.defaults)[3]) == "0.0", "there is one zero"
+    assert not any(column.nullable for column in stream.schema.columns)
+
+
 def test_a_plain_stream_has_a_hidden_tick() -> None:
     stream = checked("stream S (id int);").program.streams["S"]
     assert shown(stream.schema) == "id int, ~tick; key ~tick"
@@ -58,6 +80,15 @@ def test_a_table() -> None:
         ("stream S (a int) tick n phase 0 of 2000;", "MPL0208"),
         ("stream S (a int) tick n tick m;", "MPL0205"),
         ("stream S (a time) event time a event time a;", "MPL0205"),
+        ("stream S (a int[0..5] default 6);", "MPL0329"),
+        ("stream S (a decimal(5,2)[1.50..] default 1.49);", "MPL0329"),
+        ("stream S (a int default null);", "MPL0329"),
+        ("stream S (a int null default 3);", "MPL0329"),
+        ("table T (a int, b int default 3) key a;", "MPL0329"),
+        ("stream S (a int default 'x');", "MPL0327"),
+        ("stream S (a text(2) default 'abc');", "MPL0327"),
+        ("stream S (a decimal(5,2) default 1.234);", "MPL0327"),
+        ("stream S (a enum('x') default 'y');", "MPL0312"),
         ("stream S (a int) retain 1 s retain 2 s;", "MPL0205"),
         ("stream S (a decimal(40,2));", "MPL0323"),
         ("stream S (a int[5..1]);", "MPL0324"),

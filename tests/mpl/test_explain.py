@@ -52,6 +52,20 @@ def test_figure_1_in_words() -> None:
     assert "rising (a lower bound that only grows)" in text_of(example("tickets"), "Sold")
 
 
+def test_defaults_of_the_streams_that_are_read() -> None:
+    text = """stream S (a int, b text default 'it''s', c decimal(5,2) default -1); stream R (a int default 3);
+              view V = from S |> where a > 1;"""
+    checked = check(Source("defaults.mpl", text)).require()
+    assert text_of(checked).startswith(
+        "stream S\n  default b 'it''s', c -1.00, where it was not published\n\n"
+        "stream R\n  default a 3, where it was not published\n\nview V"
+    )
+    assert "stream R" not in text_of(checked, "V")
+    assert checked.knowledge is not None
+    streams = explain(checked.program, checked.knowledge).to_json()["streams"]
+    assert streams == [{"name": "S", "defaults": {"b": "'it''s'", "c": "-1.00"}}, {"name": "R", "defaults": {"a": "3"}}]
+
+
 def test_only_the_views_asked_for() -> None:
     text = text_of(example("tickets"), "Sold")
     assert text.startswith("view Sold\n")

@@ -100,6 +100,13 @@ def test_long_relations_in_parentheses_are_indented() -> None:
     )
 
 
+def test_columns_with_defaults() -> None:
+    text = "STREAM S(a int [ 0 .. 9 ]DEFAULT -  3,default text  default 'it''s',t time default TIME '2026-01-01');"
+    assert formatted(text) == (
+        "stream S (a int[0..9] default -3, default text default 'it''s', t time default time '2026-01-01');\n"
+    )
+
+
 def test_comments_keep_their_place() -> None:
     text = (
         "-- about S\n"

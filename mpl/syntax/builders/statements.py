@@ -83,8 +83,16 @@ def column_decls(*parts: Any) -> tuple[ColumnDecl, ...]:
     return every_second(parts)
 
 
-def column_decl(name: Name, type_node: TypeNode, column_range: RangeNode | None, null: Token | None) -> ColumnDecl:
-    return ColumnDecl(name, type_node, column_range, null is not None, span=cover(name, type_node, column_range, null))
+def column_decl(
+    name: Name,
+    type_node: TypeNode,
+    column_range: RangeNode | None,
+    null: Token | None,
+    _default_word: Token | None,
+    default: Expr | None,
+) -> ColumnDecl:
+    span = cover(name, type_node, column_range, null, default)
+    return ColumnDecl(name, type_node, column_range, null is not None, default, span=span)
 
 
 def column_range(opening: Token, low: Expr | None, _up_to: Token, high: Expr | None, close: Token) -> RangeNode:
