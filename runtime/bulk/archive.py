@@ -120,15 +120,16 @@ def _work(archive: Path, reader: LogReader, stream: LoggedStream, known: Archive
 
 
 def _grown(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
-    """A column more, at the end and nullable, is a new version of the schema; older files have nulls there."""
+    """A column more, at the end and nullable or with a default, is a new version of the schema. Older files lack it, or
+    have nulls there if they were compacted with newer ones: whoever reads puts the default in their place."""
     if known.columns == stream.columns:
         return known
     try:
         check_growth(stream.name, known.columns, stream.columns)
     except SchemaChanged as changed:
         raise ArchiveError(
-            f"{changed} (the archive has {_listed(known.columns)}). Only nullable columns at the end can be added:"
-            " archive the changed stream elsewhere"
+            f"{changed} (the archive has {_listed(known.columns)}). Only columns at the end that are"
+            " nullable or have a default can be added: archive the changed stream elsewhere"
         ) from changed
     return replace(known, columns=stream.columns, schema_version=known.schema_version + 1)
 

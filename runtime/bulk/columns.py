@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from runtime.batch import Batch
 from runtime.columns import Numbers
+from runtime.log.schema import default_of
+from runtime.values import Value
 
 TICK = "tick"
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
@@ -25,7 +27,7 @@ _ARROW: dict[str, Any] = {"int": pa.int64(), "float": pa.float64(), "bool": pa.b
 
 @dataclass(frozen=True)
 class LoggedColumn:
-    """`declared` is what the log remembers: the type, perhaps a range, perhaps `null`."""
+    """`declared` is what the log remembers: the type, perhaps a range, perhaps `null` or a default."""
 
     name: str
     declared: str
@@ -33,6 +35,11 @@ class LoggedColumn:
     @property
     def word(self) -> str:
         return re.split(r"[ (]", self.declared, maxsplit=1)[0]
+
+    @property
+    def default(self) -> Value:
+        """What events have in files from before this column was there; None for null. Otherwise it is never null."""
+        return default_of(self.declared)
 
     @property
     def precision(self) -> tuple[int, int]:
@@ -68,6 +75,11 @@ class LoggedColumn:
             case _:
                 plain = np.asarray(values) if isinstance(values, Numbers) else list(values)
                 return pa.array(plain, self.arrow)
+
+    def filled(self, values: Any) -> Any:
+        """An Arrow array as a file has it, with the default where it has nothing: compacting an older file with a newer
+        one leaves nulls."""
+        return values if self.default is None else values.fill_null(self.array([self.default])[0])
 
     def _decimals(self, values: Sequence[Any]) -> Any:
         """A 128-bit decimal is its scaled integer; ours has 64 bits, so the upper half is the sign."""
@@ -107,12 +119,27 @@ def record_batch(columns: Sequence[LoggedColumn], batch: Batch) -> Any:
 
 
 def canonical(column: LoggedColumn) -> str:
-    """An SQL expression: the column's canonical value."""
+    """An SQL expression: the column's canonical value, also in files that are older than the column."""
+    value = _canonical(column)
+    match column.default:
+        case None:
+            return value
+        case str(text):  # as bytes: nothing in it has to be escaped
+            return f"coalesce({value}, cast(X'{text.encode().hex()}' as string))"
+        case bool(truth):
+            return f"coalesce({value}, {str(truth).lower()})"
+        case float(number):
+            return f"coalesce({value}, cast('{number!r}' as double))"
+        case number:
+            return f"coalesce({value}, cast({number} as bigint))"
+
+
+def _canonical(column: LoggedColumn) -> str:
     name = f"`{column.name.replace('`', '``')}`"
     match column.word:
         case "decimal":
             _, scale = column.precision
-            return name if scale == 0 else f"cast({name} * {10**scale} as bigint)"
+            return f"cast({name} * {10**scale} as bigint)"
         case "time":
             return f"unix_micros({name})"
         case _:

@@ -190,9 +190,10 @@ def _log_pieces(folder: str, stream: LoggedStream, first: int, last: int, rows: 
 
 
 def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequence[str]) -> Iterator[Any]:
-    """Files of an older version of the schema lack the newest columns: those are null there."""
+    """Files of an older version of the schema lack the newest columns: those are null there, or have their default."""
     file = pq.ParquetFile(piece.place)
     wanted = arrow_schema(columns)
+    declared = {column.name: column for column in columns}
     stored = [name for name in dict.fromkeys([*names, TICK]) if name in file.schema_arrow.names]
     groups = [
         number
@@ -202,12 +203,13 @@ def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequ
     for batch in file.iter_batches(row_groups=groups, columns=stored):
         ticks = batch.column(TICK)
         inside = batch.filter(pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last)))
-        arrays = [
-            inside.column(name).cast(wanted.field(name).type)
+        found = {
+            name: inside.column(name).cast(wanted.field(name).type)
             if name in stored
             else pa.nulls(len(inside), wanted.field(name).type)
             for name in names
-        ]
+        }
+        arrays = [declared[name].filled(found[name]) if name in declared else found[name] for name in names]
         yield pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 

@@ -156,7 +156,8 @@ def events_in(
     first, last = 0, ticks.highest()
     archived = None if sources.archive is None else read_manifest(sources.archive).streams.get(stream)
     if archived is not None and sources.archive is not None:
-        # Named columns: Spark need not look into files first, and those added later are null in older files.
+        # Named columns: Spark need not look into files first, and those added later are null in older files, which
+        # `canonical` turns into the default of those that have one.
         reader = spark.read.schema(spark_schema(list(columns.values())))
         whole: list[str] = []
         cut: list[str] = []

@@ -121,7 +121,7 @@ def test_columns_may_be_added_and_nothing_else(log: Log, tmp_path: Path) -> None
     assert archive(target, grown.directory.folder)[0].events == 2
     assert (stream_in(target).schema_version, stream_in(target).columns[-1]) == (2, ("b", "text null"))
     changed = Log(tmp_path / "changed", [("a", "text")])
-    with pytest.raises(ArchiveError, match=r"column `a` is int .*Only nullable columns at the end"):
+    with pytest.raises(ArchiveError, match=r"column `a` is int .*Only columns at the end that are null"):
         archive(target, changed.directory.folder)
     changed.directory.close()
     log.directory = grown.directory  # the fixture closes it

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +18,10 @@ import smile
 from runtime.bulk.archive import archive_logs
 from runtime.bulk.manifest import read_manifest
 from runtime.client.connection import Connection
+from runtime.client.errors import RequestRefused
 from runtime.log.reader import LoggedStream, LogReader
 from smile.bulk.install import needing_state
+from smile.bulk.recompute import recompute
 from smile.bulk.sources import Sources
 from smile.bulk.switching import holding
 from smile.bulk.verify import verify
@@ -36,8 +39,9 @@ view Sold = from Buys |> aggregate bought := sum(qty), n := count() group by ite
 view Back = from Refunds |> aggregate back := sum(qty) group by item;
 view Net = from Sold |> join Back on item = Back.item |> extend net := bought - back |> project item, net;
 """
-GROWN = PROGRAM.replace("Buys(item int, qty int)", "Buys(item int, qty int, shop text null)") + (
+GROWN = PROGRAM.replace("Buys(item int, qty int)", "Buys(item int, qty int, shop text null, till int default 7)") + (
     "view Shops = from Buys |> aggregate n := count() group by shop;\n"
+    "view Tills = from Buys |> aggregate n := count() group by till;\n"
 )
 
 
@@ -70,6 +74,18 @@ class Shop:
                 self.bought.update({item: sum(n for n in numbers if n % 7 == item) for item in range(7)})
                 self.back.update({item: sum(n % 3 for n in numbers if n % 7 == item) for item in range(7)})
             system.settle()
+
+    def deploy(self, text: str) -> None:
+        path = self.brokers.data / "shop.mpl"
+        path.write_text(text)
+        program = compile_file(path)
+        before = self.brokers.deployment
+        placed = place(program.checked.program, program.plan, self.brokers.names, previous=before)
+        after = make_deployment(program, self.brokers.addresses, placed.homes, previous=before)
+        with closing(Connection(self.brokers.address, needs_deployment=False)) as connection:
+            for address in self.brokers.addresses.values():
+                connection.deploy(after.to_wire(), address)
+        self.brokers.deployment = after
 
     def net(self) -> dict[int, int]:
         """As the brokers have it."""
@@ -164,26 +180,21 @@ def test_a_column_is_added_to_a_stream_that_runs_and_is_archived(spark: SparkSes
     shop.publish(0, 40)
     archive_plainly(shop.archive, *shop.folders)
     shop.wait_trimmed()
-    grown = shop.brokers.data / "shop.mpl"
-    grown.write_text(GROWN)
-    program = compile_file(grown)
-    before = shop.brokers.deployment
-    placed = place(program.checked.program, program.plan, shop.brokers.names, previous=before)
-    after = make_deployment(program, shop.brokers.addresses, placed.homes, previous=before)
-    connection = Connection(shop.brokers.address, needs_deployment=False)
-    for address in shop.brokers.addresses.values():
-        connection.deploy(after.to_wire(), address)
-    connection.close()
-    shop.brokers.deployment = after
-    shop.publish(40, 20)  # without the column: it is null
+    shop.deploy(GROWN)
+    shop.publish(40, 20)  # without the columns: null, and the default
     with smile.connect(shop.brokers.address) as system:
-        system.publish("Buys", {"item": 3, "qty": 1, "shop": "mall"})
+        system.publish("Buys", {"item": 3, "qty": 1, "shop": "mall", "till": 2})
         shop.bought[3] += 1
     assert shop.net() == shop.truth()
     assert shop.began_with("Sold") == "a checkpoint", "it does not use the new column"
     (done, _) = sorted(archive_plainly(shop.archive, *shop.folders), key=lambda one: one.stream)
     assert done.events == 21
     stream = read_manifest(shop.archive).streams["Buys"]
-    assert (stream.schema_version, stream.columns[-1]) == (2, ("shop", "text null"))
+    assert (stream.schema_version, stream.columns[-1]) == (2, ("till", "int default 7"))
+    sources = Sources(shop.archive, tuple(shop.folders))
     with smile.connect(shop.brokers.address) as system:
-        assert verify(spark, system, "Sold", Sources(shop.archive, tuple(shop.folders))).is_right
+        assert verify(spark, system, "Sold", sources).is_right
+        tills = recompute(spark, system.program, "Tills", sources).rows()
+    assert tills == [{"till": 2, "n": 1}, {"till": 7, "n": 60}], "in files from before the column, too"
+    with pytest.raises(RequestRefused, match="column `till` is int default 7 in the log and int default 8"):
+        shop.deploy(GROWN.replace("default 7", "default 8"))
