@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from random import Random
 
 from tests.generator.expressions import Expressions
@@ -32,18 +33,28 @@ class Declarations:
         self.rng.shuffle(columns)
         return [Column(column.name, column.shape, nullable=self.rng.random() < 0.15) for column in columns]
 
-    def _declared(self, columns: list[Column]) -> str:
+    def _declared(self, columns: list[Column], *, with_defaults: bool = False) -> str:
         parts = []
         for column in columns:
             null = " null" if column.nullable else ""
-            parts.append(f"{column.name} {column.shape.written} {bounds(self.rng, column.shape)}{null}")
+            limits = bounds(self.rng, column.shape)
+            default = self._default(column, limits) if with_defaults and not column.nullable else ""
+            parts.append(f"{column.name} {column.shape.written} {limits}{null}{default}")
         return ", ".join(parts)
+
+    def _default(self, column: Column, limits: str) -> str:
+        """Drawn aside, so that the rest of a program is the same with it and without."""
+        rng = copy(self.rng)
+        if rng.random() < 0.8:
+            return ""
+        low, _, high = limits.strip("[]").partition("..")
+        return f" default {low or high or literal(rng, column.shape)}"
 
     def stream(self) -> str:
         rng = self.rng
         name = self.known.names.relation()
         columns = self._columns()
-        body = self._declared(columns)
+        body = self._declared(columns, with_defaults=True)
         options: list[str] = []
         certain = [column for column in columns if not column.nullable]
         times = [column for column in certain if column.shape == TIME]

@@ -51,6 +51,8 @@ def random_events(program: TypedProgram, rng: Random, count: int) -> dict[str, l
         name = rng.choice(names)
         stream = program.streams[name]
         row = tuple(random_value(column, rng) for column in stream.schema.columns[:-1])
+        if stream.defaults and rng.random() < 0.5:
+            row = tuple(dict(stream.defaults).get(position, value) for position, value in enumerate(row))
         tick += rng.randint(1, 4)
         keys = {(*positions, *(row[position] for position in positions)) for positions in stream.unique}
         if not keys & taken[name]:

@@ -69,15 +69,21 @@ class Run:
     def publish(self, count: int) -> None:
         """Random events in random batches; those that a rule refuses are left out of the reference too."""
         for stream, rows in random_events(self.typed, self.rng, count).items():
-            columns = self.typed.streams[stream].schema.columns[:-1]
             while rows:
                 size = self.rng.choice((1, 1, 2, 5, 20))
                 batch, rows = [row[:-1] for row in rows[:size]], rows[size:]
-                given = [
-                    {column.name: decode(value, column.type) for column, value in zip(columns, row, strict=True)}
-                    for row in batch
-                ]
-                self._publish(stream, batch, given)
+                self._publish(stream, batch, [self._given(stream, row) for row in batch])
+
+    def _given(self, stream: str, row: Row) -> dict[str, object]:
+        """As a user would publish it: now and then without what is the default anyway."""
+        declared = self.typed.streams[stream]
+        columns, defaults = declared.schema.columns[:-1], dict(declared.defaults)
+        is_short = bool(defaults) and self.rng.random() < 0.8
+        return {
+            column.name: decode(value, column.type)
+            for at, (column, value) in enumerate(zip(columns, row, strict=True))
+            if not (is_short and at in defaults and value == defaults[at])
+        }
 
     def _publish(self, stream: str, batch: list[Row], given: list[dict[str, object]]) -> None:
         try:
