@@ -85,7 +85,8 @@ class System(Reading):
             epochs = self._directory.next_epoch
             self._recovered = set()
         try:
-            self._engine = Engine(components, logs, _now_us, epochs)
+            shown = {view.component for view in plan.views.values()}
+            self._engine = Engine(components, logs, _now_us, epochs, shown)
             for name, table in declared.tables.items():
                 self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
         except BaseException:

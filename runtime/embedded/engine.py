@@ -8,7 +8,7 @@ message goes straight into the queue, and a component that has read its streams'
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +48,7 @@ from runtime.protocol.events import (
     WatchEnded,
 )
 from runtime.protocol.leaf import Leaf
-from runtime.protocol.messages import Message
+from runtime.protocol.messages import Durable, Message
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
 from runtime.values import Value
@@ -58,7 +58,8 @@ CATCH_UP_ROUNDS_IDLE_MAX = 8
 """A component that still lacks something after so many questions without progress is our own mistake."""
 
 CLEAN_EVERY = 1_024
-"""After so many publishes receivers acknowledge, so that their senders can forget tombstones."""
+CLEAN_EVERY_ROWS = 65_536
+"""After so many publishes, or rows, receivers acknowledge, so that their senders can forget."""
 
 Receive = Callable[[Deliver], None]
 See = Callable[[Batch, int], None]
@@ -84,7 +85,8 @@ class PublishRefused(Exception):
 class Engine:
     """`components` are all that could be needed, in reading order; `logs` has one log for each stream among them.
 
-    Everything starts in one new epoch; `next_epoch` gives it, and further ones to streams that start again.
+    Everything starts in one new epoch; `next_epoch` gives it, and further ones to streams that start again. `shown` are
+    the components whose rows somebody may ask for (`rows_of`): those of events keep all of them.
     """
 
     def __init__(
@@ -93,8 +95,10 @@ class Engine:
         logs: Mapping[str, StreamLog],
         now_us: Callable[[], int],
         next_epoch: Callable[[], int],
+        shown: Collection[str],
     ) -> None:
         self.logs = logs
+        self._shown = frozenset(shown)
         self.running: dict[str, AnyComponent] = {}
         self.failures: dict[str, Failure] = {}
         self._plans = {name: replace(component, tuning=EMBEDDED) for name, component in components.items()}
@@ -110,6 +114,7 @@ class Engine:
         self._sequences: dict[str, int] = {}
         self._outcomes: list[AcknowledgePublish | RefusePublish] = []  # of the publish under way
         self._publishes = 0
+        self._rows = 0
         self._carriers = self._instruction_carriers()
 
     # Starting
@@ -230,6 +235,7 @@ class Engine:
         sequence = self._sequences[stream]
         self._sequences[stream] = sequence + 1  # never the same again: an uncertain publish may be in the log
         self._publishes += 1
+        self._rows += len(columns[0]) if columns else 1
         self._feed(self.running[stream], Published(PRODUCER, sequence, columns, self._now_us()))
         outcome = self._outcomes.pop()  # a log in this process answers at once
         if isinstance(outcome, RefusePublish):
@@ -243,7 +249,7 @@ class Engine:
         self._work()
         if self._wants_horizon:
             self._advance_horizons({stream for streams in self._wants_horizon.values() for stream in streams})
-        if self._publishes >= CLEAN_EVERY:
+        if self._publishes >= CLEAN_EVERY or self._rows >= CLEAN_EVERY_ROWS:
             self.clean()
 
     def _work(self) -> None:
@@ -263,8 +269,8 @@ class Engine:
         self._work()
 
     def clean(self) -> None:
-        """Acknowledge everywhere, so that tombstones can be forgotten."""
-        self._publishes = 0
+        """Acknowledge everywhere, so that tombstones and events that everybody has can be forgotten."""
+        self._publishes = self._rows = 0
         streams = {name for name, component in self.running.items() if isinstance(component, StreamComponent)}
         if streams:
             self._advance_horizons(streams)
@@ -272,7 +278,19 @@ class Engine:
         for name, timer in acks:
             if name in self.running:
                 self._feed(self.running[name], TimerFired(timer, self._now_us()))
+        for component in self.running.values():
+            self._forget_events(component)
         self._work()
+
+    def _forget_events(self, component: AnyComponent) -> None:
+        """C5, for what is between a stream and its views: in one process nobody ever falls back, and whoever starts
+        later gets the events from the log, computed again."""
+        if isinstance(component, StreamComponent) or component.name in self.failures:
+            return
+        for edge in component.in_edges.values():
+            sender = self.running[self._ends[edge.name][0]]
+            if isinstance(sender, EventComponent) and sender.name not in self._shown:
+                self._feed(sender, MessageArrived(edge.name, Durable(component.epoch, edge.coverage.horizon())))
 
     def _feed(self, component: AnyComponent, event: Event) -> None:
         name = component.name

@@ -64,7 +64,7 @@ class InstalledEngine(Engine):
     ) -> None:
         self.checkpoints = checkpoints
         self.early = 0
-        super().__init__(components, logs, lambda: time.time_ns() // 1_000, next_epoch)
+        super().__init__(components, logs, lambda: time.time_ns() // 1_000, next_epoch, components)
 
     def _feed(self, component: AnyComponent, event: Event) -> None:
         checkpoint = self.checkpoints.get(component.name)

@@ -140,7 +140,7 @@ def start_with(patched: pytest.MonkeyPatch, checkpoints: Mapping[str, Checkpoint
     """Systems that are opened from now on start components from these."""
     made: list[InstalledEngine] = []
 
-    def engine(components: Any, logs: Any, now_us: Any, next_epoch: Any) -> InstalledEngine:
+    def engine(components: Any, logs: Any, now_us: Any, next_epoch: Any, shown: Any) -> InstalledEngine:
         made.append(InstalledEngine(components, logs, dict(checkpoints), next_epoch))
         return made[-1]
 
