@@ -92,7 +92,7 @@ class LiveTable:
             newest = sorted(ordered, key=lambda known: max(known.changed_at.values(), default=0.0))[left_out:]
             kept = {id(known) for known in newest}
             ordered = [known for known in ordered if id(known) in kept]
-        told = f"{left_out} rows more" if left_out > 0 else ""
+        told = f"{left_out} {'row' if left_out == 1 else 'rows'} more" if left_out > 0 else ""
         caption = "; ".join(filter(None, (told, caption)))
         table = Table(title=self.title, title_justify="left", caption=caption, caption_justify="left", min_width=40)
         for name in self.names:
