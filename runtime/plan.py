@@ -146,7 +146,9 @@ class Tuning:
     appends_max: int = 1_024  # publishes waiting for the log; beyond that a publish is refused as busy
     publish_rows_max: int = 65_536
     producer_window: int = 1_024  # publishes per producer whose ticks are remembered; older repeats are refused
-    producers_max: int = 65_536  # further producers are refused
+    producers_max: int = 65_536  # then a new one takes the place of the one idle longest, or is refused
+    producer_idle_us: int = 3_600_000_000  # ... which must have published nothing for so long
+    producer_lasts_us: int = 7 * 24 * 3_600_000_000  # one that was silent for so long goes when a new one comes
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from runtime.broker.tuning import BROKER, LOCAL, TEXT_ROWS_MAX
 from runtime.checkpoints.store import CheckpointStore
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError
-from runtime.plan import Component, Plan, StreamSpec, ValueType
+from runtime.plan import Component, Plan, ValueType
 from runtime.security.allow_list import WatchedAllowList
 from runtime.security.endpoints import check_binding, split_address
 from runtime.security.errors import SecurityError
@@ -64,16 +64,11 @@ LOGS_FOLDER = "log"
 BIND_S_MAX = 5.0
 """An address may still be held by what a killed broker left behind; so long it is tried again."""
 
-PRODUCER_LASTS_US = 7 * 24 * 3_600 * 1_000_000
-"""Every connection is a producer of its own. One that has published nothing for a week is forgotten when a broker
-starts; should it repeat a publish after that, the log takes it for a new one."""
-
 GATEWAY_SWITCH_S = 0.000_5
 """With a gateway in the same process, its thread gives way to the loop after this: the usual 5 ms would show."""
 
 FILES_MAX = 65_536
 EXIT_CANNOT_START = 2
-TICKS_PER_US = StreamSpec(0).ticks_per_us
 
 
 class CannotStart(Exception):
@@ -206,8 +201,6 @@ class BrokerProcess:
             self._program = None
             hosting = _hosting(self._stored, program, settings.name)
             logs, gates, fills = self._inputs(self._stored, program)
-            for log_of_stream in logs.values():
-                log_of_stream.forget_producers((self._clock.wall_us() - PRODUCER_LASTS_US) * TICKS_PER_US)
             store = CheckpointStore(settings.data / CHECKPOINTS_FOLDER)
             here = hosting.here(settings.name)
             store.clean({name: (hosting.digests or {})[name] for name in here})

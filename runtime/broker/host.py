@@ -312,7 +312,7 @@ class Host(Successions):
         self._publishing.under_way(stream, producer, sequence, source)
         for instruction in hosted.component.handle(event):
             if isinstance(instruction, AppendToLog):
-                self._publishing.accepted(stream, producer, sequence, columns)
+                self._publishing.accepted(stream, producer, sequence, columns, instruction.forgotten)
             self._carry_out(hosted, instruction, "", None)
 
     def _judge(self, stream: str, event: Published, previous: int | None) -> PublishOutcome | None:

@@ -143,8 +143,8 @@ class LogAccess:
 
 def _carry_out(log: StreamLog, write: Write) -> None:
     match write:
-        case AppendToLog(epoch, _, rows, producer, sequence):
-            log.append(epoch, rows, producer, sequence)
+        case AppendToLog(epoch, _, rows, producer, sequence, forgotten):
+            log.append(epoch, rows, producer, sequence, forgotten)
         case ReserveSilence(epoch, _, tick):
             log.reserve(epoch, tick)
         case TrimLog(tick):

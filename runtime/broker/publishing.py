@@ -118,9 +118,14 @@ class Publishing:
         """This publish waits for the log; whoever sent it last is told."""
         self._streams[stream].askers[producer, sequence] = source
 
-    def accepted(self, stream: str, producer: str, sequence: int, columns: Columns) -> None:
-        """The component has taken it: the next one is judged as if it were in the log already."""
+    def accepted(
+        self, stream: str, producer: str, sequence: int, columns: Columns, forgotten: tuple[str, ...] = ()
+    ) -> None:
+        """The component has taken it: the next one is judged as if it were in the log already, and what it has
+        `forgotten` for it is not known here either."""
         known = self._streams[stream]
+        for gone in forgotten:
+            known.newest.pop(gone, None)
         known.newest[producer] = max(sequence, known.newest.get(producer, -1))
         if known.gate is not None:
             known.gate.note(columns)

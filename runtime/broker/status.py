@@ -71,6 +71,7 @@ def _position(hosted: Hosted) -> dict[str, Any]:
         said["rows"] = len(component.held)
     elif isinstance(component, StreamComponent):
         said["trimmed_tick"] = component.trimmed_tick
+        said["producers"] = len(component.producers)
     return said
 
 

@@ -349,7 +349,8 @@ class Engine:
 
     def _append(self, component: AnyComponent, append: AppendToLog) -> None:
         try:
-            self.logs[component.name].append(append.epoch, append.rows, append.producer, append.sequence)
+            log = self.logs[component.name]
+            log.append(append.epoch, append.rows, append.producer, append.sequence, append.forgotten)
         except LogError as error:
             self._write_failed(component, error)
         else:

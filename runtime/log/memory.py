@@ -29,7 +29,7 @@ class MemoryLog(StreamLog):
         publishes = () if self._publish is None else (self._publish,)
         return LogState(self.last_tick, self.reserved_tick, self.trimmed_tick, publishes)
 
-    def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:
+    def append(self, epoch: int, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
         self._check_epoch(epoch)
         assert rows.max_ticks[0] > self.last_tick, "ticks of a stream rise"
         self.last_tick = rows.max_ticks[-1]

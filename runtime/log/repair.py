@@ -259,13 +259,16 @@ def _nameless(found: Scavenger, number: int) -> tuple[str, str, str]:
 
 def _chain(found: Scavenger, number: int, position: Position) -> list[FoundBatch]:
     """From the newest backwards. One that is newer than the one before it, as the one after it says, was written by a
-    commit that never ended; if it is older, there is a hole. A publish counts once; what was trimmed is gone."""
+    commit that never ended; if it is older, there is a hole, and a publish that is there already counts once. What was
+    trimmed is gone."""
     kept: list[FoundBatch] = []
     publishes: set[tuple[str, int]] = set()
     for _, last in sorted((key for key in found.batches if key[0] == number), reverse=True):
         batch = found.batches[number, last]
+        is_next = bool(kept) and last == kept[-1].previous_tick  # surely committed, even if its producer was forgotten
         is_named = not kept or last <= kept[-1].previous_tick
-        if is_named and last > position.trimmed_tick and (batch.producer, batch.sequence) not in publishes:
+        is_new = is_next or (batch.producer, batch.sequence) not in publishes
+        if is_named and last > position.trimmed_tick and is_new:
             kept.append(batch)
             publishes.add((batch.producer, batch.sequence))
     return kept[::-1]

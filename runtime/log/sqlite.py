@@ -51,6 +51,7 @@ class Waiting:
     positions: dict[int, Position] = field(default_factory=dict)
     batches: list[tuple[object, ...]] = field(default_factory=list)
     publishes: list[tuple[int, str, int, bytes, int]] = field(default_factory=list)
+    gone: list[tuple[int, str]] = field(default_factory=list)  # producers that are forgotten before anything is added
     forgotten: dict[tuple[int, str], int] = field(default_factory=dict)  # of a producer, how many are remembered
     trimmed: list[int] = field(default_factory=list)  # streams whose trimmed batches are all deleted
     body_bytes: int = 0
@@ -229,6 +230,8 @@ class LogDirectory:
             connection.execute("insert or replace into streams values (?, ?, ?, ?, ?)", stream_row)
         if waiting.batches:
             connection.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", waiting.batches)
+        for number, producer in waiting.gone:
+            positions[number] = self._forget(positions[number], number, producer, 0)
         if waiting.publishes:
             connection.executemany("insert into publishes values (?, ?, ?, ?, ?)", waiting.publishes)
         for (number, producer), kept in waiting.forgotten.items():

@@ -103,7 +103,7 @@ class SqliteLog(StreamLog):
         if found[0][0] != expected:
             raise self._corrupt(f"the newest batch ends at tick {found[0][0]}, not at {position.last_tick}")
 
-    def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:
+    def append(self, epoch: int, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
         body, ticks = codec.encode(rows), codec.encode_ticks(rows.max_ticks)
         first, last = rows.max_ticks[0], rows.max_ticks[-1]
         number = self.number
@@ -125,6 +125,9 @@ class SqliteLog(StreamLog):
             position.publishes_digest ^ remembered,
             position.lost,
         )
+        for gone in forgotten:
+            waiting.gone.append((number, gone))
+            self._remembered.pop(gone, None)
         self._count(waiting, producer)
         self._directory.end(waiting)
 
@@ -153,19 +156,6 @@ class SqliteLog(StreamLog):
         waiting.positions[self.number] = replace(position, trimmed_tick=max(position.trimmed_tick, tick))
         self._directory.trim(self.number)
         self._directory.end(waiting)
-
-    def forget_producers(self, before_tick: int) -> int:
-        """Forget producers that published nothing at or after this tick; how many. For a log that is not open yet."""
-        newest: dict[str, int] = {}
-        for producer, _, ticks in self._read_publishes():
-            newest[producer] = max(newest.get(producer, ticks[-1]), ticks[-1])
-        gone = [producer for producer, tick in newest.items() if tick < before_tick]
-        if gone:
-            waiting = self._directory.begin()
-            waiting.positions[self.number] = self._directory.position(self.number, waiting)
-            waiting.forgotten.update(((self.number, producer), 0) for producer in gone)
-            self._directory.end(waiting)
-        return len(gone)
 
     def read(self, wanted: Coverage, rows_max: int) -> tuple[Coverage, Batch, Coverage]:
         position = self._directory.position(self.number)

@@ -46,8 +46,9 @@ class StreamLog(ABC):
         """Fence off older epochs and say what is there."""
 
     @abstractmethod
-    def append(self, epoch: int, rows: Batch, producer: str, sequence: int) -> None:
-        """All rows or none. Column 0 is the tick; ticks rise and are above all that is there."""
+    def append(self, epoch: int, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
+        """All rows or none. Column 0 is the tick; ticks rise and are above all that is there. What these producers
+        published before is forgotten with it."""
 
     @abstractmethod
     def reserve(self, epoch: int, tick: int) -> None:

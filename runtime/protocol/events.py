@@ -204,13 +204,17 @@ class ArmTimer:
 
 @dataclass(frozen=True, slots=True)
 class AppendToLog:
-    """Write these events with (producer, sequence), durably, in the order of numbers. The log refuses older epochs."""
+    """Write these events with (producer, sequence), durably, in the order of numbers. The log refuses older epochs.
+
+    `forgotten`: by the same write the log forgets all publishes of these producers, before it remembers this one.
+    """
 
     epoch: int
     number: int
     rows: Batch
     producer: str
     sequence: int
+    forgotten: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,7 @@ class StreamComponent(Component):
         for tick in (log.last_tick, log.reserved_tick, log.trimmed_tick):
             place.check_tick(tick)
         producers = Producers(self.tuning.producer_window, self.tuning.producers_max)
-        for producer, sequence, ticks in log.publishes:
-            producers.remember(producer, sequence, ticks)
+        producers.recover(log.publishes)
         self.producers = producers
         self.reserved_tick, self.trimmed_tick = log.reserved_tick, log.trimmed_tick
         self.covered_tick = self.assigned_tick = self.first_covered(log.last_tick, log.reserved_tick)
@@ -114,12 +113,44 @@ class StreamComponent(Component):
             self.counters["publishes_refused"] += 1
             self.emit(RefusePublish(producer, sequence, refusal))
             return
+        forgotten: tuple[str, ...] = ()
+        if producer not in self.producers and not self._is_pending(producer):
+            room = self._room_for_another(event.now_us)
+            if room is None:
+                self.counters["publishes_refused"] += 1
+                self.emit(RefusePublish(producer, sequence, self._too_many_producers()))
+                return
+            forgotten = room
         ticks = self._assign(event.now_us, len(event.columns[0]) if event.columns else 1)
         self._write_number = number = self._write_number + 1
-        write = AppendToLog(self.epoch, number, Batch.events(ticks, event.columns), producer, sequence)
+        write = AppendToLog(self.epoch, number, Batch.events(ticks, event.columns), producer, sequence, forgotten)
         self._pending.append(write)
         self._pending_names.add((producer, sequence))
         self._instructions.append(write)
+
+    def _room_for_another(self, now_us: int) -> tuple[str, ...] | None:
+        """Producers that were forgotten so that a new one can be remembered; None if there is no room for it.
+
+        Here at once, in the log with the append that is to come. Should that fail, the stream starts again from the
+        log, which then remembers them still.
+        """
+        tuning, per_us = self.tuning, self.spec.ticks_per_us
+        idle_tick, silent_tick = ((now_us - us) * per_us for us in (tuning.producer_idle_us, tuning.producer_lasts_us))
+        gone = self.producers.to_forget(idle_tick, silent_tick, self._is_pending)
+        if gone:
+            self.producers.forget(gone)
+            self.counters["producers_forgotten"] += len(gone)
+        return gone
+
+    def _is_pending(self, producer: str) -> bool:
+        return any(name == producer for name, _ in self._pending_names)
+
+    def _too_many_producers(self) -> str:
+        idle_s = self.tuning.producer_idle_us // 1_000_000
+        return (
+            f"too many producers: {len(self.producers)} have published here, each within {idle_s} s, and no more are"
+            " remembered; publish over fewer connections or idempotency names, or later"
+        )
 
     def is_repeat(self, producer: str, sequence: int) -> bool:
         """Is this publish logged or on its way? Then whoever checks new events must not judge it: it is not new."""

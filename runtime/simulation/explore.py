@@ -185,7 +185,7 @@ class Machines:
                 elif isinstance(instruction, AppendToLog):
                     if instruction.rows.max_ticks[-1] not in self.ticks:
                         self.logs[self.names[index]].append(
-                            instruction.rows, instruction.producer, instruction.sequence
+                            instruction.rows, instruction.producer, instruction.sequence, instruction.forgotten
                         )
                         self.ticks.append(instruction.rows.max_ticks[-1])
                     todo.append(LogWritten(instruction.number))

@@ -44,8 +44,10 @@ class LogStore:
         publishes = tuple((producer, number, ticks) for (producer, number), ticks in self.publishes.items())
         return LogState(self.last_tick, self.reserved_tick, self.trimmed_tick, publishes)
 
-    def append(self, rows: Batch, producer: str, sequence: int) -> None:
+    def append(self, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
         """Make events durable."""
+        if forgotten:
+            self.publishes = {name: ticks for name, ticks in self.publishes.items() if name[0] not in forgotten}
         ticks = tuple(rows.max_ticks)
         for row in rows.rows():
             tick, payload = row[0], row[1:]

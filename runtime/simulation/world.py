@@ -357,7 +357,10 @@ class World:
     def _append(self, instance: Instance, append: AppendToLog) -> None:
         log = self.logs[instance.name]
         self._write_log(
-            instance, append.epoch, append.number, lambda: log.append(append.rows, append.producer, append.sequence)
+            instance,
+            append.epoch,
+            append.number,
+            lambda: log.append(append.rows, append.producer, append.sequence, append.forgotten),
         )
 
     def _reserve(self, instance: Instance, reserve: ReserveSilence) -> None:

@@ -11,12 +11,16 @@ import smile
 from runtime.batch import Batch
 from runtime.broker.host import GUEST_GRACE_US, Host
 from runtime.broker.hosted import RUNNING, STOPPED, WAITING, Told, guests_edge
+from runtime.broker.status import component_status
 from runtime.broker.traffic import _cut
+from runtime.broker.tuning import BROKER
 from runtime.log.stream_log import LogCorrupt, LogError
 from runtime.protocol.coverage import Coverage, LineageCoverage
 from runtime.protocol.events import Deliver
 from runtime.protocol.messages import Curiosity, Events, Heartbeat, Knowledge, Part, Snapshot
 from runtime.protocol.parts import Assembly
+from runtime.protocol.producers import Producers
+from runtime.protocol.stream import StreamComponent
 from tests.broker.hosts import PROGRAM, Net
 
 ALL = {"Buys": "a", "Items": "a", "Sold": "b", "Big": "b", "Large": "a"}
@@ -154,6 +158,27 @@ def test_publishes_of_one_producer_keep_their_order(net: Net) -> None:
     assert sorted(codes[1:]) == [(0, ""), (1, ""), (2, "")]
     rows = net.stores["Buys"].read(net.hosts["a"].coverages(["Buys"])["Buys"][0], 100)[1]
     assert list(rows.columns[2]) == [1, 2, 3]
+
+
+def test_a_producer_that_a_stream_has_forgotten_begins_anew(net: Net) -> None:
+    host = net.hosts["a"]
+    hosted = host.hosted["Buys"]
+    assert isinstance(hosted.component, StreamComponent)
+    hosted.component.producers = Producers(window=8, producers_max=1)
+    publish(net, 0, [(1, 1)], previous=-1)
+    net.carry()
+    host.publish("Buys", "q", 0, ([1], [2]))
+    assert "too many producers" in net.outcomes[-1][0].reason
+    net.now_us += BROKER.producer_idle_us + 1
+    host.publish("Buys", "q", 0, ([1], [2]))
+    net.carry()
+    assert net.outcomes[-1][0].code == ""
+    assert component_status(hosted)["producers"] == 1
+    net.now_us += BROKER.producer_idle_us + 1
+    publish(net, 0, [(1, 1)], previous=-1)
+    net.carry()
+    outcome, _ = net.outcomes[-1]
+    assert (outcome.code, outcome.repeated) == ("", False), "neither the order nor the repeat is known any more"
 
 
 @pytest.mark.parametrize(

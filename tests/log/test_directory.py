@@ -330,13 +330,20 @@ def test_the_newest_publishes_of_every_producer_stay_whatever_their_numbers(tmp_
 
 
 def test_producers_that_are_long_gone_are_forgotten(directory: LogDirectory, log: SqliteLog) -> None:
-    log.append(1, batch(1), "old", 1)
-    log.append(1, batch(2), "new", 1)
-    log.append(1, batch(3), "old", 2)
-    log.append(1, batch(900), "new", 2)
-    assert log.forget_producers(500) == 1
-    assert [(producer, sequence) for producer, sequence, _ in log.open(2).publishes] == [("new", 1), ("new", 2)]
-    assert log.forget_producers(500) == 0
+    """By the same commit as the append that needs their place, also if one of them repeats itself in it."""
+    for sequence in range(1, 8):
+        log.append(1, batch(sequence), "old", sequence)
+    log.append(1, batch(8), "older", 1)
+    with directory.group():
+        log.append(1, batch(900), "new", 1, ("older", "old"))
+        log.append(1, batch(901), "old", 7)
+    found = [(producer, sequence, list(ticks)) for producer, sequence, ticks in log.open(2).publishes]
+    assert found == [("new", 1, [900]), ("old", 7, [901])]
+    assert ticks_in(log) == [*range(1, 9), 900, 901], "events stay"
+    with suppress(ZeroDivisionError), directory.group():
+        log.append(2, batch(902), "newest", 1, ("new",))
+        raise ZeroDivisionError
+    assert {producer for producer, _, _ in log.open(3).publishes} == {"new", "old"}
 
 
 # Damage that SQLite does not see

@@ -172,6 +172,24 @@ def test_what_was_never_committed_does_not_come_back(tmp_path: Path) -> None:
     assert sorted(told_by(tmp_path)["Words"][0]) == [20, 30, 40]
 
 
+def test_what_a_forgotten_producer_published_twice_is_kept_twice(tmp_path: Path) -> None:
+    """Its numbers may have begun anew: they are other events."""
+    directory = LogDirectory(tmp_path)
+    log = next(iter(streams(directory)))
+    log.open(1)
+    log.append(1, words(10, 1), "p", 1)
+    log.append(1, words(20, 1), "q", 1, ("p",))
+    log.append(1, words(30, 1), "p", 1)
+    directory.close()
+    connection = sqlite3.connect(tmp_path / FILE_NAME, isolation_level=None)
+    connection.execute("delete from publishes where producer = 'q'")
+    connection.close()
+    report = repair(tmp_path, NOW_US)
+    assert report.damage
+    assert report.streams[0].lost == ()
+    assert sorted(told_by(tmp_path)["Words"][0]) == [10, 20, 30]
+
+
 def test_views_stop_until_the_loss_is_accepted(tmp_path: Path) -> None:
     program = smile.compile("stream S (x int); view V = from S |> aggregate n := count();")
     with smile.run(program, data=tmp_path) as system:

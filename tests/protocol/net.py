@@ -144,9 +144,10 @@ class Net:
                 self.mail.append(Mail(edge, sender if isinstance(message, Upstream) else receiver, message))
             case ArmTimer(timer, delay_us):
                 self.timers[name][timer] = delay_us
-            case AppendToLog(_, number, rows, producer, sequence):
+            case AppendToLog(_, number, rows, producer, sequence, forgotten):
                 if not self.holds_log:
                     log = self.logs[name]
+                    log.publishes = [one for one in log.publishes if one[0] not in forgotten]
                     log.rows.update((int(str(row[0])), row[1:]) for row in rows.rows())
                     log.publishes.append((producer, sequence, tuple(rows.max_ticks)))
                     self.handle(name, LogWritten(number))

@@ -136,6 +136,61 @@ def test_repeats_from_before_the_window_are_refused_not_guessed() -> None:
     assert len(net.logs["s"].rows) == 3
 
 
+FEW = Tuning(producers_max=2, producer_idle_us=100, producer_lasts_us=1_000)
+
+
+def publish_as(net: Net, producer: str, at: int, sequence: int = 1) -> None:
+    net.handle("s", Published(producer, sequence, (["A"], [1]), at))
+
+
+def test_the_producer_idle_longest_makes_room_for_a_new_one_in_the_log_too() -> None:
+    net = Net(stream("s", tuning=FEW))
+    for producer, at in (("z", 10), ("a", 20), ("z", 30)):
+        publish_as(net, producer, at, sequence=at)
+    publish_as(net, "new", 120)
+    assert [one[0] for one in net.logs["s"].publishes] == ["z", "a", "z"], "a was idle for exactly as long as allowed"
+    (refusal,) = net.did("s", RefusePublish)
+    assert "publish over fewer connections" in refusal.reason
+    publish_as(net, "new", 121)
+    assert net.did("s", AppendToLog)[-1].forgotten == ("a",)
+    assert [one[0] for one in net.logs["s"].publishes] == ["z", "z", "new"]
+    net.restart("s")
+    publish_as(net, "a", 125, sequence=20)
+    assert len(net.did("s", RefusePublish)) == 2, "z published at 30: after a restart, too, it is not idle for long"
+    publish_as(net, "a", 131, sequence=20)
+    assert net.did("s", AppendToLog)[-1].forgotten == ("z",)
+    ack = net.did("s", AcknowledgePublish)[-1]
+    assert (tuple(ack.ticks), ack.repeated) == ((131,), False), "a repeat of what was forgotten is new"
+
+
+def test_producers_silent_for_long_go_when_a_new_one_comes_a_few_at_a_time() -> None:
+    net = Net(stream("s", tuning=Tuning(producer_lasts_us=1_000)))
+    for at in range(20):
+        publish_as(net, f"p{at}", at)
+    publish_as(net, "p0", 2_000, sequence=2)
+    assert len(of_net(net).producers) == 20, "only a new one costs anything"
+    publish_as(net, "new", 2_001)
+    assert len(of_net(net).producers) == 20 - 16 + 1
+    publish_as(net, "newer", 2_002)
+    assert {one[0] for one in net.logs["s"].publishes} == {"p0", "new", "newer"}
+    assert of_net(net).counters["producers_forgotten"] == 19
+
+
+def test_a_producer_whose_publish_is_on_its_way_is_not_forgotten() -> None:
+    net = Net(stream("s", tuning=FEW))
+    publish_as(net, "a", 10)
+    publish_as(net, "b", 20)
+    net.holds_log = True
+    publish_as(net, "a", 500, sequence=2)
+    publish_as(net, "new", 501)
+    publish_as(net, "new", 502, sequence=2)
+    assert [write.forgotten for write in net.did("s", AppendToLog)[-3:]] == [(), ("b",), ()]
+    publish_as(net, "newest", 503)
+    net.handle("s", LogWritten(5))
+    assert of_net(net).is_repeat("a", 1)
+    assert of_net(net).is_repeat("new", 2)
+
+
 def test_silence_is_reserved_durably_before_it_is_promised() -> None:
     """Mistake 24, first half: promise up to 3, restart, publish at 2."""
     net = Net(stream("s", tuning=Tuning(reserve_us=4)), total("S", "s"))
