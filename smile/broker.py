@@ -14,7 +14,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -105,7 +105,8 @@ class BrokerProcess:
         self._broker: Broker | None = None
         self._is_told_to_stop = False
         self._stored: Deployment | None = None
-        self._program: Program | None = None  # of a deployment that was just checked
+        self._program: Program | None = None  # of a deployment that was just accepted
+        self._checked: tuple[str, Program | None] = ("", None)  # digest and program of one that somebody asked about
 
     def __enter__(self) -> BrokerProcess:
         settings = self.settings
@@ -245,25 +246,42 @@ class BrokerProcess:
     ) -> tuple[dict[str, SqliteLog], dict[str, Gate], dict[str, Columns]]:
         """Logs and rules of the streams that live here, and the rows of tables."""
         assert self._directory is not None
-        declared, plan = program.checked.program, program.plan
-        here = set(deployment.components_on(self.settings.name))
         logs: dict[str, SqliteLog] = {}
         gates: dict[str, Gate] = {}
+        fills = self._fills(deployment, program)
+        for name, log_name, given in self._logged_here(deployment, program):
+            logs[name] = self._directory.stream(log_name, given.schema, given.rules, BROKER.producer_window)
+            if name not in fills:
+                gates[name] = StreamGate(given)
+        return logs, gates, fills
+
+    def _check_inputs(self, deployment: Deployment, program: Program) -> None:
+        """Refuses what `_inputs` could not take, such as a stream whose log here has other columns; changes nothing."""
+        assert self._directory is not None
+        self._fills(deployment, program)
+        for _, log_name, given in self._logged_here(deployment, program):
+            self._directory.check_stream(log_name, given.schema, given.rules)
+
+    def _logged_here(self, deployment: Deployment, program: Program) -> Iterator[tuple[str, str, StreamInput]]:
+        """Streams and tables that live here: name, name of the log, and what they take."""
+        declared, plan = program.checked.program, program.plan
+        here = set(deployment.components_on(self.settings.name))
         for name, stream in declared.streams.items():
             if name in here:
-                given = StreamInput(stream, plan.streams[name])
-                logs[name] = self._directory.stream(name, given.schema, given.rules, BROKER.producer_window)
-                gates[name] = StreamGate(given)
-        fills: dict[str, Columns] = {}
+                yield name, name, StreamInput(stream, plan.streams[name])
         digests = component_digests(deployment, program)
-        rows = table_rows_of(deployment, program) if here & set(declared.tables) else {}
         for name, table in declared.tables.items():
             if name in here:
-                given = StreamInput(table, plan.tables[name])
-                log_name = table_log(name, digests[name])
-                logs[name] = self._directory.stream(log_name, given.schema, given.rules, BROKER.producer_window)
-                fills[name], _ = given.encode_many(rows[name])
-        return logs, gates, fills
+                yield name, table_log(name, digests[name]), StreamInput(table, plan.tables[name])
+
+    def _fills(self, deployment: Deployment, program: Program) -> dict[str, Columns]:
+        """The rows of the tables that live here."""
+        here, declared = deployment.components_on(self.settings.name), program.checked.program.tables
+        tables = [name for name in here if name in declared]
+        rows = table_rows_of(deployment, program) if tables else {}
+        return {
+            name: StreamInput(declared[name], program.plan.tables[name]).encode_many(rows[name])[0] for name in tables
+        }
 
     def _serving(self) -> None:
         """Everything is bound and started: say so, to whoever waits for the file, and open the gateway."""
@@ -299,9 +317,9 @@ class BrokerProcess:
 
     # Deploying
 
-    def _deploy(self, data: Mapping[str, Any], sender: str) -> tuple[str, str] | bool:
-        """Check a deployment that somebody sent, and store it. Raises nothing: a code and a reason if it is refused,
-        False if it is what runs already."""
+    def _deploy(self, data: Mapping[str, Any], sender: str, only_check: bool) -> tuple[str, str] | bool:
+        """Check a deployment that somebody sent, and store it unless that was all. Raises nothing: a code and a reason
+        if it is refused, False if it is what runs already, or was only to be checked."""
         try:
             deployment = Deployment.from_wire(data)
             refusal = self._may_deploy(deployment, sender)
@@ -310,9 +328,12 @@ class BrokerProcess:
             stored = self._stored
             if stored is not None and stored.digest == deployment.digest:
                 return False
-            program = verify(deployment)
+            program = self._verified_before(deployment)
             self._check_change(deployment)
-            self._inputs(deployment, program)  # refuses what the logs here cannot take: a stream with other columns
+            self._check_inputs(deployment, program)
+            if only_check:
+                self._checked = (deployment.digest, program)
+                return False
             deployment.write(self.settings.data)
         except (DeploymentError, BundleRefused, SecurityError, SmileError, LogError) as error:
             log.warning("deployment refused: %s", error)
@@ -320,6 +341,11 @@ class BrokerProcess:
         self._stored, self._program = deployment, program
         log.info("deployment %s accepted", deployment.digest[:19])
         return True
+
+    def _verified_before(self, deployment: Deployment) -> Program:
+        """A deployer asks first and sends then: what has just been compiled and compared need not be again."""
+        (digest, program), self._checked = self._checked, ("", None)
+        return program if program is not None and digest == deployment.digest else verify(deployment)
 
     def _may_deploy(self, deployment: Deployment, sender: str) -> tuple[str, str] | None:
         if self._policy.watched is None:

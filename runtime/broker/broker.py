@@ -57,8 +57,8 @@ RECENT_US = 10_000_000
 class Broker:
     """Made for one deployment; `run` serves until `stop` is called or something new is deployed.
 
-    `deploy` checks and keeps a deployment: True if it is to be run now, False if it is what runs already, or a code
-    and a reason if it is refused.
+    `deploy` checks a deployment of somebody, and keeps it unless that was all: True if it is to be run now, False if
+    not, or a code and a reason if it is refused.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Broker:
         authenticator: Authenticator | None = None,
         keys: Keys | None = None,
         faults: Faults | None = None,
-        deploy: Callable[[Mapping[str, Any], str], tuple[str, str] | bool],
+        deploy: Callable[[Mapping[str, Any], str, bool], tuple[str, str] | bool],
         idle: Callable[[], object] = lambda: None,
         log_status: Callable[[], Mapping[str, int]] = dict,
         data_announced: str | None = None,
@@ -340,8 +340,8 @@ class Broker:
     def release(self, peer: bytes, component: str | None) -> None:
         self.installing.release(peer, component)
 
-    def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
-        found = self._deploy(deployment, sender)
+    def deploy(self, deployment: Mapping[str, Any], sender: str, *, only_check: bool) -> tuple[str, str] | None:
+        found = self._deploy(deployment, sender, only_check)
         if isinstance(found, tuple):
             return found
         if found:
@@ -395,6 +395,10 @@ class Broker:
                     "connected": uplink.is_connected,
                     "address": uplink.address.partition("?")[0],
                     "counters": dict(uplink.counters),
+                    "refused": {
+                        edge: {"receiver": self._receiver_of_edge[edge], "reason": reason, "for_us": for_us}
+                        for edge, reason, for_us in uplink.refusals()
+                    },
                 }
                 for name, uplink in self.uplinks.items()
             },

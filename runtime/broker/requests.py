@@ -27,6 +27,7 @@ from runtime.wire.control import (
     Acknowledged,
     Attach,
     Attached,
+    Check,
     Confirmed,
     ControlRecord,
     CoverageOf,
@@ -87,8 +88,8 @@ class Hosting:
 class Operations(Protocol):
     """What the broker process itself does."""
 
-    def deploy(self, deployment: Mapping[str, Any], sender: str) -> tuple[str, str] | None:
-        """Check and keep it, to be run at once; (code, reason) if it is refused."""
+    def deploy(self, deployment: Mapping[str, Any], sender: str, *, only_check: bool) -> tuple[str, str] | None:
+        """Check it and, unless that is all, keep it, to be run at once; (code, reason) if it is refused."""
 
     def stop(self) -> None: ...
 
@@ -279,7 +280,7 @@ class Requests:
                 answer = Coverages(request, coverages, failures_of(self.host.hosted, components))
             case Status(request):
                 answer = StatusReply(request, self._operations.status())
-            case Deploy() | Fault() | Stop():
+            case Check() | Deploy() | Fault() | Stop():
                 answer = self._operate(peer, record)
             case Hold() | Install() | Release():
                 answer = self._install(peer, record)
@@ -293,9 +294,10 @@ class Requests:
                 request = getattr(record, "request", 0)
                 self._reply(peer.identity, Refused(request, error.code, str(error)))
 
-    def _operate(self, peer: Peer, record: Deploy | Fault | Stop) -> ControlRecord:
-        if isinstance(record, Deploy):
-            refused = self._operations.deploy(record.deployment, peer.user)
+    def _operate(self, peer: Peer, record: Check | Deploy | Fault | Stop) -> ControlRecord:
+        if isinstance(record, Check | Deploy):
+            only_check = isinstance(record, Check)
+            refused = self._operations.deploy(record.deployment, peer.user, only_check=only_check)
             return Done(record.request) if refused is None else Refused(record.request, *refused)
         refusal = self._policy.may(peer.user, Action.OPERATE)
         if refusal is not None:

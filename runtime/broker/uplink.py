@@ -98,6 +98,8 @@ class WantedEdge:
     topic: bytes = b""
     request: int = 0
     due_us: int = 0
+    refusal: str = ""  # why, as long as nothing else was answered since
+    refused_us: int = 0  # since when
 
 
 class Uplink:
@@ -173,6 +175,11 @@ class Uplink:
     def is_confirmed(self, edge: str) -> bool:
         found = self.edges.get(edge)
         return found is not None and found.stage is Stage.CONFIRMED
+
+    def refusals(self) -> list[tuple[str, str, int]]:
+        """Edges that the broker refuses: why, and for how many microseconds so far."""
+        now_us = self._steady_us()
+        return [(edge, one.refusal, now_us - one.refused_us) for edge, one in self.edges.items() if one.refusal]
 
     # Sending
 
@@ -291,7 +298,10 @@ class Uplink:
             case Refused(request, code, reason):
                 for edge, wanted in self.edges.items():
                     if wanted.request == request:
-                        wanted.due_us = self._steady_us() + REFUSED_AGAIN_US
+                        now_us = self._steady_us()
+                        wanted.due_us = now_us + REFUSED_AGAIN_US
+                        wanted.refused_us = wanted.refused_us if wanted.refusal else now_us
+                        wanted.refusal = f"{code}: {reason}"
                         self._listener.attach_refused(self, edge, code, reason)
                         return
                 self._listener.replied(self, record)
@@ -323,6 +333,7 @@ class Uplink:
         self.subscriber.connect(endpoint)
 
     def _attached(self, wanted: WantedEdge, topic: bytes) -> None:
+        wanted.refusal = ""
         if wanted.topic != topic:
             if wanted.topic:
                 self._subscribe(wanted.topic, is_new=False)

@@ -247,6 +247,10 @@ class Connection:
         """Give a deployment to the broker at this address. Raises RequestRefused, TimeoutError."""
         self._ask(address or self.address, lambda number: control.Deploy(number, deployment))
 
+    def check(self, deployment: Mapping[str, Any], address: str | None = None) -> None:
+        """Would the broker at this address run it? Raises RequestRefused if not; nothing changes."""
+        self._ask(address or self.address, lambda number: control.Check(number, deployment))
+
     def ask(self, broker: str, make: Make) -> ControlRecord:
         """One request to a broker of the deployment, and its answer. Raises RequestRefused, TimeoutError."""
         return self._ask(self.deployment["brokers"][broker], make)

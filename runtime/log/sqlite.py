@@ -115,19 +115,28 @@ class LogDirectory:
 
         The newest `producer_window` publishes of every producer are remembered, whatever is trimmed.
         """
+        self.check_stream(name, columns, rules)
         stored = as_text(columns)
         declared = tuple(columns)
+        if name not in self._streams:
+            return SqliteLog(self, name, self._add_stream(name, stored, rules), declared, producer_window)
+        number, stored_before, _ = self._streams[name]
+        added = stored if stored != stored_before else None
+        return SqliteLog(self, name, number, declared, producer_window, added)
+
+    def check_stream(self, name: str, columns: Sequence[tuple[str, str]], rules: str = "") -> None:
+        """Raises what `stream` would raise, and changes nothing."""
         known = self._streams.get(name)
         if known is None:
-            return SqliteLog(self, name, self._add_stream(name, stored, rules), declared, producer_window)
-        number, stored_before, rules_before = known
-        check_growth(name, as_columns(stored_before), declared)
+            if len(self._streams) >= STREAMS_MAX:
+                raise LogError(f"{self.folder} has had {STREAMS_MAX} streams, which is the most that it can keep apart")
+            return
+        _, stored_before, rules_before = known
+        check_growth(name, as_columns(stored_before), tuple(columns))
         if rules_before != rules:
             raise SchemaChanged(
                 f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
             )
-        added = stored if stored != stored_before else None
-        return SqliteLog(self, name, number, declared, producer_window, added)
 
     def all_streams(self) -> Iterator[SqliteLog]:
         """Every stream that was ever opened here, whatever its columns, to be read."""
@@ -150,8 +159,6 @@ class LogDirectory:
 
     def _add_stream(self, name: str, columns: str, rules: str) -> int:
         number = len(self._streams) + 1
-        if number > STREAMS_MAX:
-            raise LogError(f"{self.folder} has had {number - 1} streams, which is the most that it can keep apart")
         row = (number, name, columns, rules, stream_checksum(number, name, columns, rules))
         assert self._waiting is None
         begin = Position(reserved_tick=self._state.floor_tick, trimmed_tick=self._state.floor_tick)

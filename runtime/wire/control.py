@@ -65,6 +65,14 @@ class Deploy:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Asks whether the broker would run this deployment, signature included. Nothing changes."""
+
+    request: int
+    deployment: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     request: int
 
@@ -228,6 +236,7 @@ ControlRecord = (
     | Describe
     | Described
     | Deploy
+    | Check
     | Done
     | Refused
     | Attach
@@ -275,6 +284,7 @@ _LAYOUTS: tuple[tuple[int, type[Any], tuple[f.Field, ...]], ...] = (
     (53, Hold, (f.WHOLE, f.NAME, f.NAME)),
     (54, Install, (f.WHOLE, f.NAME, f.WHOLE, f.WHOLE, f.BYTES)),
     (55, Release, (f.WHOLE, f.NAME)),
+    (56, Check, (f.WHOLE, f.PLAIN)),
 )
 
 

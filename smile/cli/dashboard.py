@@ -111,8 +111,10 @@ class Dashboard(App[None]):
 
 
 def _complaints(found: Standing) -> list[str]:
-    down = [f"{broker.name}: {broker.error}" for broker in found.brokers.values() if not broker.is_up]
-    return down or [f"{one.name}: {one.problem}" for one in found.components.values() if one.problem]
+    bad = [one for one in found.brokers.values() if one.error or one.problem]
+    return [f"{one.name}: {one.error or one.problem}" for one in bad] or [
+        f"{one.name}: {one.problem}" for one in found.components.values() if one.problem
+    ]
 
 
 def _broker_cells(broker: BrokerStanding) -> list[Text]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -47,8 +47,9 @@ def deploy(
 ) -> None:
     """Give the program of smile.toml to all its brokers, which compile it themselves and compare.
 
-    Streams stay where their logs are, and keep their ticks. All brokers must answer: one that missed a deployment could
-    not talk to the others. With keys the deployment is signed; brokers with an allow-list run nothing else.
+    Streams stay where their logs are, and keep their ticks. All brokers must answer and agree before the first one is
+    told to switch: one that missed a deployment could not talk to the others. With keys the deployment is signed;
+    brokers with an allow-list run nothing else.
 
     A new view gets its past from the logs by itself. If these no longer have it, or it is long, Spark computes it.
 
@@ -198,25 +199,72 @@ def _made(config: Config, program: Program, previous: Deployment | None) -> tupl
 
 
 def _previous(config: Config, signer: Keys | None, timeout: float) -> Deployment | None:
-    """What runs now, according to the first broker that has something. Leaves if one does not answer."""
+    """What runs now. Leaves if a broker does not answer. If they differ, because a deployment did not reach all, it is
+    what the broker has that knows most streams: these never lose their share of the ticks."""
     from smile.deploy.deployment import Deployment
 
-    found: Deployment | None = None
+    found: list[Deployment] = []
     for name, address in config.addresses.items():
         with _connection(name, address, signer, timeout) as connection:
-            if found is None and connection.deployment:
-                found = Deployment.from_wire(connection.deployment)
-    return found
+            if connection.deployment:
+                found.append(Deployment.from_wire(connection.deployment))
+    return max(found, key=lambda one: len(one.residues), default=None)
 
 
 def _send(config: Config, deployment: Deployment, signer: Keys | None, timeout: float) -> None:
+    """First all brokers are asked whether they would run it, then all are told to."""
+    data = deployment.to_wire()
     for name, address in config.addresses.items():
-        with _connection(name, address, signer, timeout) as connection:
-            connection.deploy(deployment.to_wire())
+        with _connection(name, address, signer, timeout, "nothing was changed anywhere") as connection:
+            connection.check(data)
+    failed: dict[str, _BrokerFailed] = {}
+    for name, address in config.addresses.items():
+        try:
+            with _opened(name, address, signer, timeout) as connection:
+                connection.deploy(data)
+        except _BrokerFailed as failure:
+            failed[name] = failure
+    if failed:
+        _tell_split(list(config.addresses), failed)
+
+
+def _tell_split(brokers: list[str], failed: dict[str, _BrokerFailed]) -> NoReturn:
+    """All had agreed, and then one failed: who runs what, and what to do."""
+    new = [name for name in brokers if name not in failed]
+    old = [name for name in failed if failed[name].is_certain]
+    unknown = [name for name in failed if name not in old]
+    lines = [str(failure) for failure in failed.values()]
+    for said, names in (("new program", new), ("old program", old), ("old program or the new one", unknown)):
+        if names:
+            lines.append(f"the {said}: {', '.join(names)}")
+    lines.append("run `smile deploy` again when all brokers answer; those with the new program stay as they are")
+    fail("\n       ".join(lines), max(failure.code for failure in failed.values()))
+
+
+class _BrokerFailed(Exception):
+    """Which broker, why, and what to do. `is_certain`: it has surely not done what it was asked for."""
+
+    def __init__(self, said: str, code: Exit, *, is_certain: bool = True) -> None:
+        super().__init__(said)
+        self.code = code
+        self.is_certain = is_certain
 
 
 @contextmanager
-def _connection(name: str, address: str, signer: Keys | None, timeout: float) -> Iterator[Connection]:
+def _connection(
+    name: str, address: str, signer: Keys | None, timeout: float, consequence: str = ""
+) -> Iterator[Connection]:
+    """Leaves if the broker does not answer or refuses."""
+    try:
+        with _opened(name, address, signer, timeout) as connection:
+            yield connection
+    except _BrokerFailed as failure:
+        fail(f"{failure}{f'; {consequence}' if consequence else ''}", failure.code)
+
+
+@contextmanager
+def _opened(name: str, address: str, signer: Keys | None, timeout: float) -> Iterator[Connection]:
+    """Raises _BrokerFailed."""
     from runtime.client.connection import Connection
     from runtime.client.errors import ConnectFailed, RequestRefused
     from runtime.security.errors import SecurityError
@@ -231,8 +279,10 @@ def _connection(name: str, address: str, signer: Keys | None, timeout: float) ->
             connection.close()
     except (ConnectFailed, TimeoutError) as error:
         remedy = f"start it with `smile broker {name}`; all brokers must answer"
-        fail(f"broker {name} at {address}: {error}; {remedy}", Exit.UNREACHABLE)
+        is_certain = isinstance(error, ConnectFailed)  # otherwise it was asked, and the answer may be what is missing
+        said = f"broker {name} at {address}: {error}; {remedy}"
+        raise _BrokerFailed(said, Exit.UNREACHABLE, is_certain=is_certain) from error
     except RequestRefused as error:
-        fail(f"broker {name} refuses: {error}", Exit.REFUSED)
+        raise _BrokerFailed(f"broker {name} refuses: {error}", Exit.REFUSED) from error
     except SecurityError as error:
-        fail(str(error), Exit.REFUSED)
+        raise _BrokerFailed(str(error), Exit.REFUSED) from error

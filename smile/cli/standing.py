@@ -12,10 +12,14 @@ from typing import Any
 Status = Mapping[str, Mapping[str, Any]]
 """By broker: what it answered, or {"error": why it did not}."""
 
+REFUSED_LASTS_US = 10_000_000
+"""Brokers get a new deployment one after the other, and refuse each other meanwhile; longer than this, something is
+wrong."""
+
 
 @dataclass(frozen=True)
 class BrokerStanding:
-    """Rates are None at the first look. `up_s`: for how long it runs."""
+    """Rates are None at the first look. `up_s`: for how long it runs. `deployment`: the digest of what it runs."""
 
     name: str
     address: str
@@ -29,6 +33,8 @@ class BrokerStanding:
     bytes_out: int
     commits_per_s: float | None
     bytes_out_per_s: float | None
+    deployment: str
+    problem: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Standing:
 
     @property
     def is_well(self) -> bool:
-        return all(broker.is_up for broker in self.brokers.values()) and not any(
+        return all(broker.is_up and not broker.problem for broker in self.brokers.values()) and not any(
             component.problem for component in self.components.values()
         )
 
@@ -80,10 +86,11 @@ def standing(
     """What was placed on a broker that does not answer is listed too, as unknown."""
     passed = now_s - earlier.now_s if earlier is not None else 0.0
     brokers = {}
+    is_mixed = len({said["deployment"] for said in status.values() if "deployment" in said}) > 1
     for name, address in addresses.items():
         said = status.get(name, {"error": "it was not asked"})
         before = earlier.brokers.get(name) if earlier is not None else None
-        brokers[name] = _broker(name, address.partition("?")[0], said, before, passed)
+        brokers[name] = _broker(name, address.partition("?")[0], said, before, passed, is_mixed=is_mixed)
     components = {}
     for name, home in placement.items():
         said = status.get(home, {}).get("components", {}).get(name)
@@ -93,9 +100,13 @@ def standing(
 
 
 def _broker(
-    name: str, address: str, said: Mapping[str, Any], before: BrokerStanding | None, passed: float
+    name: str, address: str, said: Mapping[str, Any], before: BrokerStanding | None, passed: float, *, is_mixed: bool
 ) -> BrokerStanding:
     error = str(said.get("error", ""))
+    deployment = str(said.get("deployment", ""))
+    problem = (
+        "" if error or not is_mixed else f"runs {deployment[:19] or 'nothing'}, others do not: `smile deploy` again"
+    )
     edges = said.get("edges", {}).values()
     commits = int(said.get("log", {}).get("commits", {}).get("count", 0))
     bytes_out = sum(edge["bytes_out"] for edge in edges)
@@ -113,6 +124,8 @@ def _broker(
         bytes_out,
         _rate(commits, before.commits if before else None, passed),
         _rate(bytes_out, before.bytes_out if before else None, passed),
+        deployment,
+        problem,
     )
 
 
@@ -140,8 +153,17 @@ def _component(
         messages,
         said["curiosity"]["sent"],
         _rate(messages, before.messages if before else None, passed),
-        _problem(said),
+        _problem(said) or _refused(name, broker),
     )
+
+
+def _refused(name: str, broker: Mapping[str, Any]) -> str:
+    """What a component reads is on a broker that does not let it, and not only while that one starts."""
+    for home, uplink in broker.get("uplinks", {}).items():
+        for edge in uplink["refused"].values():
+            if edge["receiver"] == name and edge["for_us"] >= REFUSED_LASTS_US:
+                return f"broker {home} refuses what it reads: {edge['reason']}"
+    return ""
 
 
 def _problem(said: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def status(address: Address = None, keys: KeysFile = None, timeout: Timeout = 3.0, as_json: AsJson = False) -> None:
     """Show every broker and component: who hosts it, how far its horizon is behind, gaps, rows, problems.
 
-    Exit code 1 if a broker does not answer or a component cannot go on.
+    Exit code 1 if a broker does not answer, brokers run different deployments, or a component cannot go on.
 
     Example: smile status --json | jq .well
     """
@@ -46,7 +46,7 @@ def _print(found: Standing, title: str) -> None:
         brokers.add_column(column)
     for one in found.brokers.values():
         cells = (str(one.components), str(one.peers), str(one.drops)) if one.is_up else ("", "", "")
-        state = Text("serves", "green") if one.is_up else Text(one.error, "red")
+        state = Text(one.error or one.problem, "red") if one.error or one.problem else Text("serves", "green")
         brokers.add_row(one.name, one.address, state, duration(one.up_s) if one.is_up else "", *cells)
     screen.print(brokers)
     components = Table()

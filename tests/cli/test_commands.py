@@ -16,6 +16,7 @@ import pytest
 from textual.widgets import Static
 from typer.testing import CliRunner, Result
 
+from runtime.client.connection import Connection
 from smile.cli import app
 from smile.cli.dashboard import Dashboard
 from smile.cli.exits import Exit
@@ -287,7 +288,7 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
     one, two = free_ports(2)
     (tmp_path / "shop.mpl").write_text(PROGRAM)
     config = f'program = "shop.mpl"\n[brokers.one]\naddress = "tcp://127.0.0.1:{one}"\n'
-    config += f'[brokers.two]\naddress = "tcp://127.0.0.1:{two}"\n[pins]\nSold = "two"\n'
+    config += f'[brokers.two]\naddress = "tcp://127.0.0.1:{two}"\n[pins]\nSold = "two"\nNotes = "two"\n'
     (tmp_path / "smile.toml").write_text(config)
     dry = json_of("deploy", "--dry-run", "--json")
     assert (dry["sent"], dry["placement"]["Sold"], dry["reasons"]["Sold"]) == (False, "two", "pinned as Sold")
@@ -308,6 +309,9 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
         deployed = run("deploy", "--timeout", "60")
         assert deployed.exit_code == 0, deployed.stderr
         assert json_of("query", "Twice", "--json", "--timeout", "60") == [{"item": 1, "total": 2, "twice": 4}]
+        _deploy_what_one_broker_refuses(tmp_path)
+        with monkeypatch.context() as patched:
+            _deploy_what_does_not_reach_all(tmp_path, patched, two)
         (tmp_path / "shop.mpl").write_text("view V = from Nothing;")
         assert run("deploy", "--timeout", "60").exit_code == Exit.FAILED
     finally:
@@ -315,6 +319,47 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
             broker.terminate()
             broker.communicate(timeout=PATIENCE_S)
     assert [broker.returncode for broker in brokers] == [0, 0]
+
+
+def _deploy_what_one_broker_refuses(folder: Path) -> None:
+    """The first broker would take it; it must not switch before the second one has agreed."""
+    before = digests()
+    (folder / "shop.mpl").write_text(PROGRAM.replace("x float", "x int"))
+    refused = run("deploy", "--timeout", "60")
+    assert refused.exit_code == Exit.REFUSED
+    assert "broker two refuses" in refused.stderr
+    assert "nothing was changed anywhere" in refused.stderr
+    assert digests() == before
+    assert len(set(before.values())) == 1
+
+
+def _deploy_what_does_not_reach_all(folder: Path, patched: pytest.MonkeyPatch, port: int) -> None:
+    deploy = Connection.deploy
+
+    def fails(self: Connection, *given: Any) -> None:
+        if str(port) in self.address:
+            raise TimeoutError("no answer")
+        deploy(self, *given)
+
+    patched.setattr(Connection, "deploy", fails)
+    (folder / "shop.mpl").write_text(PROGRAM + "stream Late (a int);\n")
+    split = run("deploy", "--timeout", "60")
+    assert split.exit_code == Exit.UNREACHABLE
+    said = [line.strip() for line in split.stderr.splitlines()]
+    assert "the new program: one" in said
+    assert "the old program or the new one: two" in said
+    eventually(lambda: len(set(digests().values())) == 2, "the first broker to switch")
+    shown = run("status", "--timeout", "60")
+    assert shown.exit_code == Exit.FAILED
+    assert "smile deploy" in " ".join(shown.stdout.split())
+    patched.setattr(Connection, "deploy", deploy)
+    assert run("deploy", "--timeout", "60").exit_code == Exit.OK
+    eventually(lambda: len(set(digests().values())) == 1, "the second one to follow")
+
+
+def digests() -> dict[str, str]:
+    told = json.loads(run("status", "--json", "--timeout", "60").stdout)
+    return {one["name"]: one["deployment"] for one in told["brokers"]}
 
 
 def test_the_demonstration_of_the_tickets() -> None:

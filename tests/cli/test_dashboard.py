@@ -32,8 +32,10 @@ def component(**said: Any) -> dict[str, Any]:
     }
 
 
-def broker(components: dict[str, Any], commits: int = 100) -> dict[str, Any]:
+def broker(components: dict[str, Any], commits: int = 100, **said: Any) -> dict[str, Any]:
     return {
+        "deployment": "sha256:0123456789abcdef",
+        "uplinks": {},
         "began_us": 1_000_000,
         "now_us": 11_000_000,
         "components": components,
@@ -41,6 +43,7 @@ def broker(components: dict[str, Any], commits: int = 100) -> dict[str, Any]:
         "peers": {"count": 4},
         "log": {"commits": {"count": commits}},
         "counters": {"drops.full": 1, "other": 50},
+        **said,
     }
 
 
@@ -90,6 +93,34 @@ def test_a_broker_that_does_not_answer_hides_nothing() -> None:
     assert found.brokers["hub"].error == "no answer within 2 s"
     assert found.components["V"].problem == "its broker does not answer"
     assert look({**WELL, "hub": broker({"V": component()})}).components["W"].problem == "its broker does not have it"
+
+
+@pytest.mark.parametrize("digest", ["sha256:fedcba9876543210", ""])
+def test_brokers_with_different_deployments_are_not_well(digest: str) -> None:
+    found = look({**WELL, "west": broker({"S": component(kind="stream")}, deployment=digest)})
+    assert not found.is_well
+    assert [one.problem.partition(",")[0] for one in found.brokers.values()] == [
+        f"runs {digest[:19] or 'nothing'}",
+        "runs sha256:0123456789ab",
+    ]
+    assert "smile deploy" in found.brokers["hub"].problem
+    told: list[str] = []
+
+    async def act(_: Any, app: Dashboard) -> None:
+        told.append(str(app.query_one("#told", Static).render()))
+
+    piloted(lambda: found, act)
+    assert "west: runs" in told[0]
+
+
+@pytest.mark.parametrize(("for_us", "is_well"), [(1_000_000, True), (60_000_000, False)])
+def test_a_component_that_another_broker_refuses_to_feed_is_not_well_if_that_lasts(for_us: int, is_well: bool) -> None:
+    refused = {"S>V": {"receiver": "V", "reason": "other-deployment: `S` is another one here", "for_us": for_us}}
+    hub = broker({"V": component(), "W": component()}, uplinks={"west": {"refused": refused}})
+    found = look({**WELL, "hub": hub})
+    assert found.is_well is is_well
+    assert ("broker west refuses what it reads: other-deployment" in found.components["V"].problem) is not is_well
+    assert not found.components["W"].problem
 
 
 def test_durations() -> None:

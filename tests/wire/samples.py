@@ -196,6 +196,7 @@ records: st.SearchStrategy[ControlRecord] = st.one_of(
     st.builds(control.Describe, whole),
     st.builds(control.Described, whole, plain_data),
     st.builds(control.Deploy, whole, plain_data),
+    st.builds(control.Check, whole, plain_data),
     st.builds(control.Done, whole),
     st.builds(control.Refused, whole, names, long_texts),
     st.builds(control.Attach, whole, names, names, names, names),
