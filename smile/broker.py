@@ -43,7 +43,7 @@ from runtime.security.errors import SecurityError
 from runtime.security.keys import Keys, read_keys
 from runtime.security.policy import Action, Policy
 from runtime.security.refusals import Refusals
-from runtime.security.signatures import check_serial
+from runtime.security.signatures import check_serial, serial_of
 from runtime.security.zap import Authenticator
 from smile.deploy.bundles import BundleRefused, check_signature, components_of, table_rows_of, verify
 from smile.deploy.config import BrokerSettings
@@ -106,6 +106,7 @@ class BrokerProcess:
         self._is_told_to_stop = False
         self._stored: Deployment | None = None
         self._program: Program | None = None  # of a deployment that was just accepted
+        self._is_running = False  # does the stored one run?
         self._checked: tuple[str, Program | None] = ("", None)  # digest and program of one that somebody asked about
 
     def __enter__(self) -> BrokerProcess:
@@ -126,8 +127,6 @@ class BrokerProcess:
             if settings.keep == "archive":
                 self._archive = self._watched_archive()
             self._stored = Deployment.read(settings.data)
-            if self._stored is not None:
-                self._check_signature(self._stored)
             self._endpoints = self._bound()
         except BaseException:
             self.close()
@@ -195,11 +194,12 @@ class BrokerProcess:
         logs: dict[str, SqliteLog] = {}
         gates: dict[str, Gate] = {}
         fills: dict[str, Columns] = {}
-        program = None if self._stored is None else self._program or self._verified(self._stored)
+        program, self._program = self._program, None
         if self._stored is not None and program is None:
-            hosting = Hosting(why_none="the deployment here is of another version of smile: deploy again")
+            program, why_none = self._verified(self._stored)
+            hosting = Hosting(self._stored.to_wire(), why_none=why_none)
+        self._is_running = program is not None
         if self._stored is not None and program is not None:
-            self._program = None
             hosting = _hosting(self._stored, program, settings.name)
             logs, gates, fills = self._inputs(self._stored, program)
             store = CheckpointStore(settings.data / CHECKPOINTS_FOLDER)
@@ -233,13 +233,17 @@ class BrokerProcess:
             broker.fill(table, columns)
         return broker
 
-    def _verified(self, deployment: Deployment) -> Program | None:
-        """None for one that this version would not make: then this broker waits for another, and says so."""
+    def _verified(self, deployment: Deployment) -> tuple[Program | None, str]:
+        """Of the stored deployment. None, and why, for one whose signer is no longer listed, that somebody has changed,
+        or that this version would not make: then this broker waits for another, and says so."""
+        why_none = "the deployment here is no longer allowed ({}): deploy again with a key that is on the list"
         try:
-            return verify(deployment)
+            self._check_signature(deployment)
+            why_none = "the deployment here is of another version of smile ({}): deploy again"
+            return verify(deployment), ""
         except BundleRefused as error:
-            log.error("the stored deployment cannot be run: %s", error)
-            return None
+            log.error("the stored deployment is not run: %s", error)
+            return None, why_none.format(error.reason)
 
     def _inputs(
         self, deployment: Deployment, program: Program
@@ -326,7 +330,9 @@ class BrokerProcess:
             if refusal is not None:
                 return refusal
             stored = self._stored
-            if stored is not None and stored.digest == deployment.digest:
+            if stored is not None and stored.digest == deployment.digest and self._is_running:
+                if not only_check:
+                    self._sign_anew(stored, deployment)
                 return False
             program = self._verified_before(deployment)
             self._check_change(deployment)
@@ -341,6 +347,13 @@ class BrokerProcess:
         self._stored, self._program = deployment, program
         log.info("deployment %s accepted", deployment.digest[:19])
         return True
+
+    def _sign_anew(self, stored: Deployment, deployment: Deployment) -> None:
+        """The same, signed by somebody else or later: at the next start it is this signature that counts."""
+        if self._policy.watched is not None and stored.signature != deployment.signature:
+            deployment.write(self.settings.data)
+            self._stored = deployment
+            log.info("deployment %s is now signed by %s", deployment.digest[:19], deployment.signer)
 
     def _verified_before(self, deployment: Deployment) -> Program:
         """A deployer asks first and sends then: what has just been compiled and compared need not be again."""
@@ -358,7 +371,7 @@ class BrokerProcess:
         if refusal is not None:
             return refusal.code, refusal.reason
         if self._stored is not None:
-            check_serial(serial, deployment.digest, self._check_signature(self._stored), self._stored.digest)
+            check_serial(serial, deployment.digest, serial_of(self._stored.signature), self._stored.digest)
         return None
 
     def _check_signature(self, deployment: Deployment) -> int:

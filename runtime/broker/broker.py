@@ -370,6 +370,7 @@ class Broker:
             "broker": self.name,
             "incarnation": self.incarnation,
             "deployment": self._hosting.digest,
+            "why_none": self._hosting.why_none if plan is None else "",
             "began_us": self._began_us,
             "now_us": self._clock.wall_us(),
             "components": {

@@ -64,7 +64,8 @@ NAME_MARK = "/"
 
 @dataclass(frozen=True)
 class Hosting:
-    """What a deployment makes of one broker. Without one it only waits: everything is empty."""
+    """What a deployment makes of one broker. Without one it only waits: everything is empty. One that it has and
+    does not run comes without a plan, and `why_none` says why."""
 
     deployment: Mapping[str, Any] | None = None
     digest: str = ""
@@ -272,9 +273,7 @@ class Requests:
                 self._detached(self._attachments.detach(peer, edge))
                 answer = None
             case Describe(request):
-                answer = Refused(request, "no-deployment", self._hosting.why_none)
-                if self._hosting.deployment is not None:
-                    answer = Described(request, self._hosting.deployment)
+                answer = self._described(request)
             case CoverageOf(request, components):
                 coverages = self.host.coverages(components)
                 answer = Coverages(request, coverages, failures_of(self.host.hosted, components))
@@ -293,6 +292,14 @@ class Requests:
             except WireError as error:
                 request = getattr(record, "request", 0)
                 self._reply(peer.identity, Refused(request, error.code, str(error)))
+
+    def _described(self, request: int) -> Described | Refused:
+        """Also what is stored and not run: whoever deploys goes on from there, everybody else is told why."""
+        hosting = self._hosting
+        if hosting.deployment is None:
+            return Refused(request, "no-deployment", hosting.why_none)
+        not_run = {} if hosting.plan is not None else {"not_run": hosting.why_none}
+        return Described(request, {**hosting.deployment, **not_run})
 
     def _operate(self, peer: Peer, record: Check | Deploy | Fault | Stop) -> ControlRecord:
         if isinstance(record, Check | Deploy):
@@ -316,7 +323,7 @@ class Requests:
     def _install(self, peer: Peer, record: Hold | Install | Release) -> ControlRecord:
         """Whoever may replace the program may replace what it has computed."""
         deployment = self._hosting.deployment
-        if deployment is None:
+        if deployment is None or self._hosting.plan is None:
             return Refused(record.request, "no-deployment", self._hosting.why_none)
         declared = [*deployment["residues"], *deployment["placement"]]
         refusal = self._policy.may(peer.user, Action.DEPLOY, deployment["name"], declared)

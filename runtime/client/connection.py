@@ -48,6 +48,7 @@ of one producer that a stream remembers, so that a repeat is always recognised."
 
 POLL_MS_MAX = 1_000
 REQUEST_TIMEOUT_S = 10.0
+NO_DEPLOYMENT = "deploy a program first: `smile deploy`"
 
 T = TypeVar("T")
 
@@ -109,12 +110,15 @@ class Connection:
             if refused.code == "no-deployment" and not needs_deployment:
                 return
             remedy = {
-                "no-deployment": "deploy a program first: `smile deploy`",
+                "no-deployment": NO_DEPLOYMENT,
                 "wire-version": "use the same version of smile as the brokers",
             }.get(refused.code, "ask who runs the broker for rights")
             raise ConnectFailed(refused.reason, remedy) from refused
         assert isinstance(described, control.Described)
         self.deployment = described.deployment
+        why_not = self.deployment.get("not_run")
+        if why_not is not None and needs_deployment:
+            raise ConnectFailed(str(why_not), NO_DEPLOYMENT)
 
     # Publishing
 

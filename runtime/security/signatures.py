@@ -56,6 +56,11 @@ def verify_digest(signer: PublicKey, deployment: str, digest: str, signature: by
     return int(serial)
 
 
+def serial_of(signature: bytes) -> int:
+    """What a signature says, verified or not: one that was accepted counts also when its signer is gone. -1: none."""
+    return int(_HEAD.unpack_from(signature)[1]) if len(signature) >= _HEAD.size else -1
+
+
 def check_serial(serial: int, digest: str, stored_serial: int, stored_digest: str, now: int | None = None) -> None:
     """May this one follow the one that is stored? The same one again is fine: a deployer repeats until answered."""
     if serial > (serial_now() if now is None else now) + SERIAL_AHEAD_MAX_US:

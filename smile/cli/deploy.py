@@ -200,15 +200,18 @@ def _made(config: Config, program: Program, previous: Deployment | None) -> tupl
 
 def _previous(config: Config, signer: Keys | None, timeout: float) -> Deployment | None:
     """What runs now. Leaves if a broker does not answer. If they differ, because a deployment did not reach all, it is
-    what the broker has that knows most streams: these never lose their share of the ticks."""
+    what the broker has that knows most streams, since these never lose their share of the ticks; if nothing runs, what
+    is stored."""
     from smile.deploy.deployment import Deployment
 
-    found: list[Deployment] = []
+    found: list[tuple[bool, Deployment]] = []
     for name, address in config.addresses.items():
         with _connection(name, address, signer, timeout) as connection:
             if connection.deployment:
-                found.append(Deployment.from_wire(connection.deployment))
-    return max(found, key=lambda one: len(one.residues), default=None)
+                is_run = "not_run" not in connection.deployment
+                found.append((is_run, Deployment.from_wire(connection.deployment)))
+    _, newest = max(found, key=lambda one: (one[0], len(one[1].residues)), default=(False, None))
+    return newest
 
 
 def _send(config: Config, deployment: Deployment, signer: Keys | None, timeout: float) -> None:

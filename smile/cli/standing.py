@@ -104,9 +104,9 @@ def _broker(
 ) -> BrokerStanding:
     error = str(said.get("error", ""))
     deployment = str(said.get("deployment", ""))
-    problem = (
-        "" if error or not is_mixed else f"runs {deployment[:19] or 'nothing'}, others do not: `smile deploy` again"
-    )
+    problem = str(said.get("why_none", ""))
+    if is_mixed and not error and not problem:
+        problem = f"runs {deployment[:19]}, others do not: `smile deploy` again"
     edges = said.get("edges", {}).values()
     commits = int(said.get("log", {}).get("commits", {}).get("count", 0))
     bytes_out = sum(edge["bytes_out"] for edge in edges)

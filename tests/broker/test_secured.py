@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import smile
 from runtime.client.connection import Connection
-from runtime.client.errors import RequestRefused
+from runtime.client.errors import ConnectFailed, RequestRefused
 from runtime.client.installing import Installer
-from runtime.security.allow_list import add_entry, entry_for
+from runtime.security.allow_list import AllowList, add_entry, entry_for, read_allow_list, show_allow_list
 from runtime.security.endpoints import join_address
 from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
+from smile.cli import app
 from smile.deploy.bundles import make_deployment, sign
+from smile.deploy.deployment import Deployment
 from smile.digests import component_digests
 from tests.broker.processes import WAIT_S, Brokers, Zygote, free_port, wait_for
 from tests.broker.test_processes import PROGRAM, totals
@@ -48,6 +51,10 @@ class Secured:
             self.keys[name] = new_keys(name)
             write_keys(self.folder / "keys", self.keys[name])
         add_entry(self.allowed, entry_for(name, self.keys[name].public, **rights))
+
+    def take_off(self, name: str) -> None:
+        others = [entry for entry in read_allow_list(self.allowed).entries if entry.name != name]
+        self.allowed.write_text(show_allow_list(AllowList(tuple(others))))
 
     def secret(self, name: str) -> Path:
         return self.folder / "keys" / f"{name}.secret"
@@ -99,5 +106,63 @@ def owner_status(world: Secured, broker: str) -> dict[str, dict[str, int]]:
     connection = Connection(world.brokers.address, keys=world.keys["owner"], request_timeout=WAIT_S)
     try:
         return connection.status()[broker]
+    finally:
+        connection.close()
+
+
+def test_a_deployment_outlives_its_signer_only_until_the_next_start(
+    zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`owner` leaves: `heir` may deploy at once, also the same again, and also to brokers that started meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    world = Secured(zygote, tmp_path)
+    world.allow("heir", deploy=["*"], publish=["*"], subscribe=["*"])
+    world.allow("late", deploy=["*"], subscribe=["*"])
+    brokers = "".join(f'[brokers.{name}]\naddress = "{at}"\n' for name, at in world.brokers.addresses.items())
+    pins = "".join(f'{name} = "{home}"\n' for name, home in PLACEMENT.items())
+    (tmp_path / "smile.toml").write_text(f'program = "shop.mpl"\n{brokers}[pins]\n{pins}')
+    (tmp_path / "shop.mpl").write_text(PROGRAM)
+
+    def deploy() -> Result:
+        return CliRunner().invoke(app, ["deploy", "--keys", str(world.secret("heir")), "--timeout", str(WAIT_S)])
+
+    def sold() -> dict[int, int]:
+        with smile.connect(world.brokers.address, keys=world.secret("late"), timeout=WAIT_S) as system:
+            return totals(system)
+
+    try:
+        world.brokers.start()
+        with smile.connect(world.brokers.address, keys=world.secret("heir")) as heir:
+            heir.publish("Buys", {"item": 1, "qty": 5})
+            assert totals(heir) == {1: 5}
+        world.take_off("owner")
+        for name in ("west", "east"):
+            world.brokers.restart(name)
+        with pytest.raises(ConnectFailed, match=r"signed by `owner`.*deploy again"):
+            Connection(world.brokers.address, keys=world.keys["heir"], request_timeout=WAIT_S)
+        old = sign(world.deployment, world.keys["heir"], serial_now() - 3_600_000_000)
+        with pytest.raises(RequestRefused, match="newer deployment"):
+            give(world, old, "heir", "west")
+        assert deploy().exit_code == 0
+        assert sold() == {1: 5}, "the same data"
+        stored = Deployment.read(tmp_path / "west")
+        assert stored is not None
+        for name in ("west", "east"):  # the same program, signed by somebody else: nothing starts anew
+            give(world, sign(stored, world.keys["late"], serial_now()), "late", name)
+        assert world.brokers.log("west").count("serves at") == 3
+        world.take_off("heir")
+        for name in ("west", "east"):
+            world.brokers.restart(name)
+        assert sold() == {1: 5}
+    finally:
+        world.brokers.close()
+
+
+def give(world: Secured, deployment: Deployment, sender: str, broker: str) -> None:
+    connection = Connection(
+        world.brokers.addresses[broker], keys=world.keys[sender], request_timeout=WAIT_S, needs_deployment=False
+    )
+    try:
+        connection.deploy(deployment.to_wire())
     finally:
         connection.close()

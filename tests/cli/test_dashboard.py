@@ -95,12 +95,12 @@ def test_a_broker_that_does_not_answer_hides_nothing() -> None:
     assert look({**WELL, "hub": broker({"V": component()})}).components["W"].problem == "its broker does not have it"
 
 
-@pytest.mark.parametrize("digest", ["sha256:fedcba9876543210", ""])
-def test_brokers_with_different_deployments_are_not_well(digest: str) -> None:
-    found = look({**WELL, "west": broker({"S": component(kind="stream")}, deployment=digest)})
+def test_brokers_with_different_deployments_are_not_well() -> None:
+    west = broker({"S": component(kind="stream")}, deployment="sha256:fedcba9876543210")
+    found = look({**WELL, "west": west})
     assert not found.is_well
     assert [one.problem.partition(",")[0] for one in found.brokers.values()] == [
-        f"runs {digest[:19] or 'nothing'}",
+        "runs sha256:fedcba987654",
         "runs sha256:0123456789ab",
     ]
     assert "smile deploy" in found.brokers["hub"].problem
@@ -111,6 +111,12 @@ def test_brokers_with_different_deployments_are_not_well(digest: str) -> None:
 
     piloted(lambda: found, act)
     assert "west: runs" in told[0]
+
+
+def test_a_broker_that_does_not_run_what_it_has_says_why() -> None:
+    found = look({**WELL, "west": broker({}, deployment="", why_none="no longer allowed")})
+    assert not found.is_well
+    assert found.brokers["west"].problem == "no longer allowed"
 
 
 @pytest.mark.parametrize(("for_us", "is_well"), [(1_000_000, True), (60_000_000, False)])
