@@ -197,7 +197,8 @@ class BrokerProcess:
         program, self._program = self._program, None
         if self._stored is not None and program is None:
             program, why_none = self._verified(self._stored)
-            hosting = Hosting(self._stored.to_wire(), why_none=why_none)
+            tables = self._stored.table_files()
+            hosting = Hosting(self._stored.to_wire(), table_files=tables, why_none=why_none)
         self._is_running = program is not None
         if self._stored is not None and program is not None:
             hosting = _hosting(self._stored, program, settings.name)
@@ -326,6 +327,8 @@ class BrokerProcess:
         if it is refused, False if it is what runs already, or was only to be checked."""
         try:
             deployment = Deployment.from_wire(data)
+            if deployment.withheld:
+                raise DeploymentError("the deployment lacks rows of tables; deploy with `smile deploy`")
             refusal = self._may_deploy(deployment, sender)
             if refusal is not None:
                 return refusal
@@ -441,6 +444,7 @@ def _hosting(deployment: Deployment, program: Program, broker: str) -> Hosting:
         component_digests(deployment, program),
         shown,
         frozenset(plan.tables),
+        deployment.table_files(),
     )
 
 

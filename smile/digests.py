@@ -55,5 +55,5 @@ def _code(plan: ProgramPlan, name: str) -> object:
 
 def _rows(deployment: Deployment, component: Component) -> list[str]:
     """A table with other rows is another table, and so is one on another broker: there its rows get other ticks."""
-    content = deployment.files.get(f"{TABLES_FOLDER}{component.name}.csv") if component.is_stream else None
-    return [] if content is None else [hashlib.sha256(content).hexdigest(), deployment.placement[component.name]]
+    digest = deployment.file_digest(f"{TABLES_FOLDER}{component.name}.csv") if component.is_stream else None
+    return [] if digest is None else [digest, deployment.placement[component.name]]

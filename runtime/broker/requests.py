@@ -75,6 +75,9 @@ class Hosting:
     digests: Mapping[str, str] | None = None  # component -> digest
     shown_as: Mapping[str, tuple[str, ...]] | None = None  # component -> views, streams, tables that it is
     tables: frozenset[str] = frozenset()  # filled by brokers themselves: nobody publishes there
+    table_files: Mapping[str, tuple[str, str]] | None = (
+        None  # table -> file of the deployment with its rows, its digest
+    )
     why_none: str = "nothing has been deployed to this broker yet"
 
     def names_of(self, component: str) -> tuple[str, ...]:
@@ -273,7 +276,7 @@ class Requests:
                 self._detached(self._attachments.detach(peer, edge))
                 answer = None
             case Describe(request):
-                answer = self._described(request)
+                answer = self._described(peer, request)
             case CoverageOf(request, components):
                 coverages = self.host.coverages(components)
                 answer = Coverages(request, coverages, failures_of(self.host.hosted, components))
@@ -293,13 +296,24 @@ class Requests:
                 request = getattr(record, "request", 0)
                 self._reply(peer.identity, Refused(request, error.code, str(error)))
 
-    def _described(self, request: int) -> Described | Refused:
-        """Also what is stored and not run: whoever deploys goes on from there, everybody else is told why."""
+    def _described(self, peer: Peer, request: int) -> Described | Refused:
+        """Also what is stored and not run: whoever deploys goes on from there, everybody else is told why. Of tables
+        that the peer may not read it gets the digests only."""
         hosting = self._hosting
         if hosting.deployment is None:
             return Refused(request, "no-deployment", hosting.why_none)
         not_run = {} if hosting.plan is not None else {"not_run": hosting.why_none}
-        return Described(request, {**hosting.deployment, **not_run})
+        withheld = self._withheld(peer, hosting.deployment)
+        files = {path: content for path, content in hosting.deployment["files"].items() if path not in withheld}
+        return Described(request, {**hosting.deployment, **not_run, "files": files, "withheld": withheld})
+
+    def _withheld(self, peer: Peer, deployment: Mapping[str, Any]) -> dict[str, str]:
+        tables = self._hosting.table_files or {}
+        declared = [*deployment["residues"], *deployment["placement"]]
+        if tables and self._policy.allows(peer.user, Action.DEPLOY, deployment["name"], declared):
+            return {}
+        may_read = {table for table in tables if self._policy.allows(peer.user, Action.SUBSCRIBE, table, (table,))}
+        return {path: digest for table, (path, digest) in tables.items() if table not in may_read}
 
     def _operate(self, peer: Peer, record: Check | Deploy | Fault | Stop) -> ControlRecord:
         if isinstance(record, Check | Deploy):

@@ -56,6 +56,13 @@ class Policy:
         """Is it still on the list? A connection outlives the entry that let it in."""
         return self.watched is None or name in self.watched.current.by_name
 
+    def allows(self, name: str, action: Action, object: str = "", relations: Collection[str] = ()) -> bool:
+        """As `may`, where a no is no refusal: whoever asks gets something else instead."""
+        if self.watched is None:
+            return True
+        entry = self.watched.current.by_name.get(name)
+        return entry is not None and _judge(entry, action, object, relations) is None
+
     def may(self, name: str, action: Action, object: str = "", relations: Collection[str] = ()) -> Refusal | None:
         """None: yes. A refusal is counted and logged here, with the reason that the asker gets too."""
         if self.watched is None:

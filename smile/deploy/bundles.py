@@ -30,7 +30,7 @@ from runtime.security.keys import Keys, PublicKey
 from runtime.security.signatures import sign_digest, verify_digest
 from smile.deploy.deployment import PROGRAM_FILE, TABLES_FOLDER, Deployment, DeploymentError
 from smile.deploy.placement import hosted_components
-from smile.errors import SmileError
+from smile.errors import NotAllowed, SmileError
 from smile.program import Program, compile_source
 from smile.tables import read_table_text, table_rows
 
@@ -168,10 +168,16 @@ def components_of(deployment: Deployment, program: Program) -> dict[str, Compone
 
 
 def table_rows_of(deployment: Deployment, program: Program) -> dict[str, list[dict[str, object]]]:
-    """The rows of every table, as `StreamInput.encode_many` takes them. Raises BundleRefused."""
+    """The rows of every table, as `StreamInput.encode_many` takes them. Raises BundleRefused, NotAllowed."""
     rows: dict[str, list[dict[str, object]]] = {}
     for table in program.checked.program.tables.values():
-        content = deployment.files.get(f"{TABLES_FOLDER}{table.name}.csv", b"")
+        path = f"{TABLES_FOLDER}{table.name}.csv"
+        if path in deployment.withheld:
+            raise NotAllowed(
+                f"you may not read the rows of table `{table.name}`; ask for a right to subscribe to it, or name the"
+                " program with --program FILE"
+            )
+        content = deployment.files.get(path, b"")
         try:
             rows[table.name] = read_table_text(table, io.StringIO(content.decode(), newline=""))
         except (SmileError, csv.Error) as error:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ NAMES_MAX = 65_536
 NAME_LENGTH_MAX = 512
 
 _PATH = re.compile(r"(manifest\.json|plan\.json|program\.mpl|modules/m\d{4,6}\.(py|json)|tables/[^/\\\0]{1,200}\.csv)")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class DeploymentError(Exception):
@@ -41,7 +42,8 @@ class Deployment:
     `identity` is drawn at random for the first deployment and kept by later ones: data with another identity is other
     data, whatever its name. `residues` gives every stream and table its share of the ticks; names that are no longer
     declared keep theirs, since their ticks are in logs and views. `files` is the bundle, and tables/<name>.csv for
-    every table. `signature` is empty when nobody signed.
+    every table. `signature` is empty when nobody signed. `withheld`: files that the reader may not have, and their
+    digests; whatever is deployed and stored has all of them.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Deployment:
     files: Mapping[str, bytes]
     signer: str = ""
     signature: bytes = b""
+    withheld: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -72,10 +75,23 @@ class Deployment:
             "placement": dict(self.placement),
             "brokers": dict(self.brokers),
             "residues": dict(self.residues),
-            "files": {path: hashlib.sha256(data).hexdigest() for path, data in self.files.items()},
+            "files": {path: self.file_digest(path) for path in (*self.files, *self.withheld)},
         }
         text = json.dumps(described, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def file_digest(self, path: str) -> str | None:
+        """None if there is no such file."""
+        if path in self.withheld:
+            return self.withheld[path]
+        return hashlib.sha256(self.files[path]).hexdigest() if path in self.files else None
+
+    def table_files(self) -> dict[str, tuple[str, str]]:
+        """By table: where its rows are, and their digest."""
+        paths = (path for path in self.files if path.startswith(TABLES_FOLDER))
+        return {
+            path.removeprefix(TABLES_FOLDER).removesuffix(".csv"): (path, str(self.file_digest(path))) for path in paths
+        }
 
     def components_on(self, broker: str) -> list[str]:
         return [component for component, home in self.placement.items() if home == broker]
@@ -112,6 +128,7 @@ class Deployment:
             _names(data, "files", bytes),
             _of(data, "signer", str),
             _of(data, "signature", bytes),
+            _names({"withheld": data.get("withheld", {})}, "withheld", str),
         )
 
     # As a file
@@ -190,6 +207,9 @@ def _check(deployment: Deployment) -> None:
             content.decode()
         except UnicodeDecodeError as error:
             raise DeploymentError(f"{path} of the deployment is not UTF-8 text (byte {error.start})") from None
+    for path, digest in deployment.withheld.items():
+        if not path.startswith(TABLES_FOLDER) or path in deployment.files or not _DIGEST.fullmatch(digest):
+            raise DeploymentError(f"the deployment withholds {path[:80]!r}, which cannot be")
     if PROGRAM_FILE not in deployment.files:
         raise DeploymentError(f"the deployment has no {PROGRAM_FILE}")
     for component, broker in deployment.placement.items():

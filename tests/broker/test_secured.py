@@ -16,9 +16,11 @@ from runtime.security.endpoints import join_address
 from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
 from smile.cli import app
-from smile.deploy.bundles import make_deployment, sign
+from smile.deploy.bundles import make_deployment, sign, table_rows_of
 from smile.deploy.deployment import Deployment
+from smile.deploy.placement import hosted_components
 from smile.digests import component_digests
+from smile.program import Program
 from tests.broker.processes import WAIT_S, Brokers, Zygote, free_port, wait_for
 from tests.broker.test_processes import PROGRAM, totals
 
@@ -28,20 +30,22 @@ PLACEMENT = {"Buys": "west", "Items": "west", "Sold": "east", "Shown": "east", "
 class Secured:
     """Two brokers on one list; `keys` of people by name."""
 
-    def __init__(self, zygote: Zygote, folder: Path) -> None:
+    def __init__(self, zygote: Zygote, folder: Path, program: Program | None = None) -> None:
         self.folder = folder
         self.allowed = folder / "allowed.toml"
         self.keys: dict[str, Keys] = {}
-        self.program = smile.compile(PROGRAM)
+        self.program = program or smile.compile(PROGRAM)
+        hosted = (one.name for one in hosted_components(self.program.plan))
+        placement = {name: PLACEMENT.get(name, "west") for name in hosted}
         for name in ("west", "east"):
             self.allow(name, roles=["broker"])
         self.allow("owner", deploy=["*"], publish=["*"], subscribe=["*"], roles=["operator"])
-        self.brokers = Brokers(zygote, folder, self.program, PLACEMENT)
+        self.brokers = Brokers(zygote, folder, self.program, placement)
         endpoints = {name: f"tcp://127.0.0.1:{free_port()}" for name in ("west", "east")}
         self.brokers.addresses = {name: join_address(at, self.keys[name].public) for name, at in endpoints.items()}
         for name in ("west", "east"):
             self.brokers.own_settings[name] = {"security": [str(self.secret(name)), str(self.allowed)]}
-        self.deployment = make_deployment(self.program, self.brokers.addresses, PLACEMENT)
+        self.deployment = make_deployment(self.program, self.brokers.addresses, placement)
         signed = sign(self.deployment, self.keys["owner"], serial_now())
         for name in ("west", "east"):
             signed.write(folder / name)
@@ -108,6 +112,41 @@ def owner_status(world: Secured, broker: str) -> dict[str, dict[str, int]]:
         return connection.status()[broker]
     finally:
         connection.close()
+
+
+def test_rows_of_tables_go_to_those_who_may_read_them(zygote: Zygote, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("item,price\n1,10\n2,20\n")
+    (tmp_path / "shop.mpl").write_text(
+        """
+table Prices (item int, price int) key item from "prices.csv";
+stream Buys (item int, qty int[0..1000]);
+view Sold = from Buys |> aggregate total := sum(qty) group by item;
+view Worth = from Sold |> join Prices using item |> extend worth := total * price |> project item, worth;
+"""
+    )
+    world = Secured(zygote, tmp_path, smile.compile(tmp_path / "shop.mpl"))
+    world.allow("alice", publish=["Buys"], subscribe=["Worth", "Prices2"])
+    world.allow("clerk", subscribe=["Prices"])
+    world.allow("author", deploy=["*"])
+    path = "tables/Prices.csv"
+    try:
+        world.brokers.start()
+        for name in ("clerk", "author", "owner", "west"):
+            with smile.connect(world.brokers.address, keys=world.secret(name)) as system:
+                assert system.deployment.files[path] == b"item,price\n1,10\n2,20\n", name
+        with smile.connect(world.brokers.address, keys=world.secret("alice")) as alice:
+            assert path not in alice.connection.deployment["files"]
+            assert alice.deployment.digest == world.deployment.digest
+            with pytest.raises(smile.NotAllowed, match="`Prices`"):
+                table_rows_of(alice.deployment, alice.program)
+            alice.publish("Buys", {"item": 2, "qty": 3})
+            assert alice.rows("Worth") == [{"item": 2, "worth": 60}], "digests are enough to be let in"
+            counters = alice.connection.status()["west"]["counters"]
+            assert not [code for code in counters if code.startswith(("refused.subscribe", "refused.deploy"))]
+            with pytest.raises(RequestRefused, match="lacks rows"):
+                alice.connection.deploy(alice.deployment.to_wire() | {"withheld": dict(alice.deployment.withheld)})
+    finally:
+        world.brokers.close()
 
 
 def test_a_deployment_outlives_its_signer_only_until_the_next_start(

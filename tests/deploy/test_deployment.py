@@ -182,6 +182,9 @@ def test_rows_of_tables_travel_along(tmp_path: Path) -> None:
         ({"residues": {"A": True}}, "is no number"),
         ({"brokers": {7: "x"}}, "an entry that is no str by name"),
         ({"signature": b"x"}, "signed by nobody"),
+        ({"withheld": {"program.mpl": "0" * 64}}, "withholds 'program.mpl'"),
+        ({"withheld": {"tables/T.csv": "none"}}, "withholds 'tables/T.csv'"),
+        ({"withheld": ["tables/T.csv"]}, "withheld is list, not dict"),
         ({"files": {"program.mpl": b"x" * (64 * 2**20 + 1)}}, "tables may be too large"),
     ],
 )
