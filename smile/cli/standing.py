@@ -172,6 +172,8 @@ def _problem(said: Mapping[str, Any]) -> str:
         return f"{failure['code']}: {failure['reason']}"
     if said["state"] == "stopped":
         return str(said.get("reason") or "stopped")
+    if said["state"] != "running":
+        return ": ".join(filter(None, (said["state"], said.get("reason"))))
     return "ticks that it needs have left the log: smile recompute --install" if said.get("lost_ticks") else ""
 
 

@@ -242,6 +242,7 @@ def test_a_log_that_fails_refuses_as_uncertain_and_the_stream_starts_again(net: 
     ((outcome, _),) = net.outcomes
     assert (outcome.code, outcome.uncertain) == ("log", True)
     assert host.hosted["Buys"].state == WAITING
+    assert "disk full" in component_status(host.hosted["Buys"])["reason"]
     publish(net, 0, [(1, 1)])
     assert net.outcomes[-1][0].code == "stopped"
     assert net.outcomes[-1][0].retry_after_ms

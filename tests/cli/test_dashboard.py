@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from textual.widgets import DataTable, Static
 
+from runtime.broker.hosted import WAITING
 from smile.cli.dashboard import Dashboard
 from smile.cli.standing import Standing, standing
 from smile.cli.status import duration
@@ -78,6 +79,10 @@ def test_two_looks_give_rates_and_a_restart_does_not_make_them_negative() -> Non
     [
         ({"failure": {"code": "overflow", "reason": "too large"}}, "overflow: too large"),
         ({"state": "stopped", "reason": "log failed"}, "log failed"),
+        (
+            {"state": WAITING, "reason": "database or disk is full"},
+            "waiting to start again: database or disk is full",
+        ),
         ({"lost_ticks": True}, "have left the log"),
     ],
 )
