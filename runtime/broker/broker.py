@@ -34,7 +34,7 @@ from runtime.protocol.messages import Message
 from runtime.security.keys import Keys
 from runtime.security.policy import Policy
 from runtime.security.zap import Authenticator, sender_name
-from runtime.wire.control import ControlRecord, Install, Unattached, encode_control
+from runtime.wire.control import ControlRecord, Install
 
 log = logging.getLogger("smile.broker")
 
@@ -265,18 +265,13 @@ class Broker:
         for identity in self.attachments.silent_since(now_us - PEER_SILENT_US):
             self.requests.forget_peer(identity)
         watched = self._policy.watched
-        if watched is not None and watched.reload_if_changed():
-            self._renew_topics()
+        if watched is not None:
+            if watched.reload_if_changed():
+                self.requests.renew_topics()
+            self.requests.detach_deserted()
         if self._checkpoints is not None and not self.installing.is_building:
             self._checkpoints.maybe_begin(self.host)
         self._idle()
-
-    def _renew_topics(self) -> None:
-        """Somebody's rights have changed: everybody attaches again, and gets only what it may have now."""
-        for peer in self.attachments.peers.values():
-            for edge in peer.attachments:
-                self._endpoints.answer(peer.identity, encode_control(Unattached(edge)))
-        self.attachments.renew_topics()
 
     def _note_round(self, us: int, now_us: int) -> None:
         self.rounds.note(us)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from runtime.broker.attachments import Attachment, Attachments, Peer
+from runtime.broker.attachments import PEER_SILENT_US, Attachment, Attachments, Peer
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.host import Host
@@ -133,6 +133,7 @@ class Requests:
         self._operations = operations
         self._faults = faults
         self._steady_us = steady_us
+        self._renewed: dict[str, tuple[int, Attachment]] = {}  # edge -> when somebody should be back, who was there
         self._receivers = (
             {}
             if hosting.plan is None
@@ -408,6 +409,26 @@ class Requests:
         attachment = self._attachments.subscribed(topic)
         if attachment is not None:
             self._reply(attachment.peer, Confirmed(attachment.edge, attachment.topic))
+
+    def renew_topics(self) -> None:
+        """Somebody's rights have changed: everybody attaches again, and gets only what it may have now.
+
+        Edges stay meanwhile: otherwise everybody who comes back would need all rows again, and logs could be trimmed.
+        """
+        due_us = self._steady_us() + PEER_SILENT_US
+        for peer in self._attachments.peers.values():
+            for edge, attachment in peer.attachments.items():
+                self._reply(peer.identity, Unattached(edge))
+                self._renewed[edge] = (due_us, attachment)
+        self._attachments.renew_topics()
+
+    def detach_deserted(self) -> None:
+        """Edges to which nobody has come back since their topics were renewed."""
+        now_us = self._steady_us()
+        for edge, (due_us, attachment) in list(self._renewed.items()):
+            if now_us >= due_us:
+                del self._renewed[edge]
+                self._detached(attachment)
 
     def forget_peer(self, identity: bytes) -> None:
         self._operations.release(identity, None)
