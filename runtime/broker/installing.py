@@ -24,13 +24,14 @@ from runtime.broker.hosted import second_name
 from runtime.broker.timers import Clock
 from runtime.checkpoints import codec
 from runtime.log.stream_log import LogError
-from runtime.plan import InEdge
+from runtime.plan import InEdge, StreamSpec
 from runtime.protocol.build import AnyComponent, build_component
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import TICK_MAX, LineageCoverage
 from runtime.protocol.errors import BadCheckpoint
 from runtime.protocol.events import Instruction, Restarted
 from runtime.protocol.messages import NO_EPOCH
+from runtime.protocol.receiver import Receiver
 from runtime.wire.framing import Buffer
 
 log = logging.getLogger("smile.install")
@@ -231,6 +232,7 @@ class Installing:
         except LogError as error:
             self._end(made, str(error))
             return
+        reached_tick = self._reached_tick(made)
         if not self.is_building:
             self._switch_interval_s = sys.getswitchinterval()
         made.state = BUILDING
@@ -238,7 +240,7 @@ class Installing:
         def build() -> None:
             try:
                 checkpoint = Checkpoint.from_wire(codec.decode(made.data, gives_way=True))
-                _check_bulk(checkpoint)
+                _check_bulk(checkpoint, reached_tick)
                 component = build_component(plan, made.component)
                 made.built.instructions = component.handle(Restarted(epoch, now_us, checkpoint, made.acknowledged))
                 made.built.component = component
@@ -306,8 +308,29 @@ class Installing:
 
     def close(self) -> None:
         """The broker stops: what is under way was never anywhere but here."""
+        if self.is_building:
+            gc.enable()
+            sys.setswitchinterval(self._switch_interval_s)
         self._under_way.clear()
-        gc.enable()
+
+    def _reached_tick(self, made: Install) -> int:
+        """No state as of a later tick can be right now: its streams may still have events up to then. Told by senders
+        here, by what the component has heard, and by the clock, since a component that has stopped hears nothing."""
+        hosted = self._host.hosted[made.component]
+        assert isinstance(hosted.component, Receiver)
+        plan, reached = hosted.plan, TICK_MAX
+        for edge in self._in_edges(made):
+            known = hosted.component.in_edges.get(edge.name)  # none if it could never start
+            sender = self._host.hosted.get(edge.sender)
+            heard = [
+                coverage for coverage in (known and known.coverage, sender and sender.component.coverage()) if coverage
+            ]
+            for at, stream in enumerate(plan.lineages[edge.sender]):
+                spec = plan.by_name[stream].operator
+                assert isinstance(spec, StreamSpec)
+                now_tick = (self._clock.wall_us() + 1) * spec.ticks_per_us - 1
+                reached = min(reached, max([now_tick, *(coverage[at].highest() for coverage in heard)]))
+        return reached
 
     # Edges
 
@@ -335,11 +358,17 @@ class Installing:
         return edge.sender in self._host.hosted or self._far.is_attached(second_name(edge.name))
 
 
-def _check_bulk(checkpoint: Checkpoint) -> None:
-    """C6: as of one horizon, with nothing of any sender's epochs in it, and nothing known about tombstones."""
+def _check_bulk(checkpoint: Checkpoint, reached_tick: int) -> None:
+    """C6: as of one horizon that has passed, with nothing of any sender's epochs in it, and nothing known about
+    tombstones."""
     horizon = checkpoint.bulk_horizon
     if horizon is None or not checkpoint.drop_floor == checkpoint.in_floor == horizon:
         raise ValueError("not a bulk install: its horizon and its floors are not one tick")
+    if horizon > reached_tick:
+        raise ValueError(
+            f"its horizon, tick {horizon}, has not passed yet: its streams have come to tick {reached_tick}, and what"
+            " they still have up to then would be lost. Compute it as of an earlier tick"
+        )
     for edge in checkpoint.edges:
         if edge.adopted_epoch != NO_EPOCH or edge.coverage != LineageCoverage.prefix(len(edge.coverage), horizon):
             raise ValueError("not a bulk install: an in-edge has other ticks than those up to its horizon")

@@ -18,7 +18,7 @@ from runtime.client.errors import ConnectionClosed, RequestRefused
 from runtime.client.installing import LOOK_AGAIN_S, Installer, InstallFailed
 from runtime.plan import Plan
 from runtime.protocol.coverage import Coverage
-from smile.bulk.as_of import require_events
+from smile.bulk.as_of import require_events, said
 from smile.bulk.install import Bases, make_checkpoints, not_in_bulk
 from smile.bulk.replay import replayed_checkpoints
 from smile.bulk.sources import Sources
@@ -68,7 +68,14 @@ class Holding:
 
     def install(self, spark: Any, sources: Sources, as_of: int | None = None) -> list[Installed]:
         """Compute, send, and wait until all of them serve and are on disk. SmileError says which does not, and why."""
-        as_of = self.known_up_to() if as_of is None else as_of
+        known = self.known_up_to()
+        if as_of is None:
+            as_of = known
+        if as_of > known:  # what comes up to then would be in no state
+            raise SmileError(
+                f"the streams are known up to {said(known)} only, not to {said(as_of)};"
+                " ask as of a tick that has passed"
+            )
         tables = {
             name: table_log(name, self._digests[name])
             for name in self._program.checked.program.tables

@@ -26,7 +26,9 @@ def install_view(
     system = past.system
     if system is None:
         fail("--install is for a deployment that runs: leave out --program")
-    system.program.relation(view)  # or says what there is
+    relation = system.program.relation(view).name  # or says what there is
+    if tick is not None:
+        past.wait_for(relation, tick, sources, timeout)
     components = needing_state(system.program, [view])
     for name, reason in not_in_bulk(system.program, components).items():
         typer.echo(f"{name}: Spark only reads its events, and they are replayed here: {reason}", err=True)

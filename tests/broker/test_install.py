@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -386,6 +388,43 @@ def test_a_state_older_than_what_was_acknowledged_before_the_hold_is_refused(net
     bench = Bench(net, home, Shelf(bulk.bulk_horizon + 1))
     bench.install("Sold", bulk)
     assert "acknowledged" in bench.installing.status()["Sold"]["reason"]
+
+
+@pytest.mark.parametrize("view", ["Sold", "Leaders"])
+def test_a_state_as_of_a_tick_that_has_not_passed_is_refused(net: Net, view: str) -> None:
+    """What its streams still have up to then would be counted by nobody."""
+    home = net.homes[view]
+    bench, bulk = Bench(net, home), as_of_now(net, home, view)
+    now_tick = (net.clock.wall_us() + 1) * 1024 - 1
+    counts = tuple(len(edge.coverage) for edge in bulk.edges)
+    bench.install(view, bulk_install(view, counts, now_tick + 1, bulk.state))
+    status = bench.installing.status()[view]
+    assert status["state"] == "failed"
+    assert "has not passed yet" in status["reason"]
+    leaf = net.subscribe(view, lambda _: None)
+    publish(net, 10, [(1, 100)])
+    net.pass_time(500_000)
+    assert net.visible(leaf) == expected(net, view)
+    bench.install(view, as_of_now(net, home, view))
+    assert bench.state(view) == "installed"
+
+
+def test_what_a_stream_with_a_faster_clock_has_told_has_passed(net: Net) -> None:
+    home = net.homes["Sold"]
+    bench, bulk = Bench(net, home), as_of_now(net, home, "Sold")
+    bench.installing._clock = replace(net.clock, wall_us=lambda: 0)
+    bench.install("Sold", bulk)
+    assert bench.state("Sold") == "installed"
+
+
+def test_a_broker_that_stops_while_it_builds_leaves_the_process_as_it_was(net: Net) -> None:
+    home = net.homes["Sold"]
+    bench, interval_s = Bench(net, home), sys.getswitchinterval()
+    bench.hold("Sold")
+    bench.send("Sold", as_of_now(net, home, "Sold"))
+    assert sys.getswitchinterval() < interval_s
+    bench.installing.close()
+    assert (sys.getswitchinterval(), gc.isenabled()) == (interval_s, True)
 
 
 def test_requests_that_do_not_fit_are_refused(net: Net) -> None:

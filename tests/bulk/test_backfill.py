@@ -13,6 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import smile
+from smile.bulk.as_of import TICKS_PER_US
+from smile.bulk.install import needing_state
+from smile.bulk.sources import Sources
+from smile.bulk.switching import holding
 from smile.cli import app
 from smile.cli.exits import Exit
 from smile.remote.system import RemoteSystem
@@ -132,6 +136,13 @@ def test_views_get_their_past_from_spark_while_brokers_serve(project: Project) -
     project.brokers.start("a")
     with smile.connect(project.brokers.address, timeout=PATIENCE_S) as system:
         wait_for(lambda: project.status(system, "Sold")["lost_ticks"], "the loss to be seen", PATIENCE_S)
+        code, said = project.run("recompute", "Sold", "--install", "--as-of", "2099-01-01 00:00")
+        assert (code, "lies in the future" in said) == (Exit.USAGE, True), said  # what comes until then would be lost
+        components = needing_state(system.program, ["Sold"])
+        with holding(system.connection, system.deployment, system.program, components, PATIENCE_S) as held:
+            ahead = held.known_up_to() + 3_600_000_000 * TICKS_PER_US
+            with pytest.raises(smile.SmileError, match="known up to tick"):
+                held.install(None, Sources(None, ()), ahead)
         installed = project.json("recompute", "Sold", "--install")["installed"]
         assert [(one["component"], one["broker"]) for one in installed] == [("Sold", "a")]
         assert not project.status(system, "Sold")["lost_ticks"]
