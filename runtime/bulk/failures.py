@@ -23,6 +23,7 @@ _OWN_WORDS = "USER_RAISED_EXCEPTION"
 _REMEDIES = {
     "PYTHON_VERSION_MISMATCH": "set PYSPARK_PYTHON to a Python of the same version on every worker",
     "PATH_ALREADY_EXISTS": "name another folder, or remove it",
+    "PATH_NOT_FOUND": "if it is a file of the archive, restore it from a copy",
     "DATA_SOURCE_NOT_FOUND": "name its jars in [spark] packages of smile.toml",
 }
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpl.functions.time_text import moment_of
-from runtime.log.reader import LoggedStream, LogReader
-from runtime.log.stream_log import LogError
+from runtime.log.reader import LoggedStream
 from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
-from smile.bulk.sources import Sources
+from smile.bulk.sources import Sources, reading
 from smile.errors import SmileError
 
 TICKS_PER_US = 1024
@@ -63,26 +62,15 @@ class Held:
 def held(sources: Sources, stream: str) -> Held:
     """Raises SmileError if the stream is nowhere."""
     archived_tick, gaps, events = -1, Coverage.empty(), 0
-    is_archived = False
-    if sources.archive is not None:
-        from runtime.bulk.manifest import ArchiveError, read_manifest
-
-        try:
-            archived = read_manifest(sources.archive).streams.get(stream)
-        except ArchiveError as error:
-            raise SmileError(str(error)) from error
-        if archived is not None:
-            is_archived = True
-            archived_tick, gaps, events = archived.horizon, Coverage.of(*archived.gaps), archived.rows
+    archived = sources.archived().get(stream)
+    if archived is not None:
+        archived_tick, gaps, events = archived.horizon, Coverage.of(*archived.gaps), archived.rows
     for folder in sources.folders:
-        try:
-            with LogReader(folder) as reader:
-                log = reader.streams().get(stream)
-        except LogError as error:
-            raise SmileError(str(error)) from error
+        with reading(folder) as reader:
+            log = reader.streams().get(stream)
         if log is not None:
             return Held(stream, archived_tick, gaps, events, folder, log)
-    if not is_archived:
+    if archived is None:
         sources.columns_of(stream)  # says where it was looked for
     return Held(stream, archived_tick, gaps, events, None, None)
 
@@ -114,9 +102,7 @@ def require_reach(sources: Sources, tick: int) -> None:
     """SmileError if there is only an archive, and all of it ends before this tick. A single stream may end earlier."""
     if sources.archive is None or sources.folders:
         return
-    from runtime.bulk.manifest import read_manifest
-
-    end = max((stream.horizon for stream in read_manifest(sources.archive).streams.values()), default=NO_TICK)
+    end = max((stream.horizon for stream in sources.archived().values()), default=NO_TICK)
     if tick > end:
         raise SmileError(
             f"the archive {sources.archive} ends at {said(end)}, before {said(tick)}, and no log is known for what"
@@ -141,7 +127,7 @@ def _missing(sources: Sources, found: Held, missing: Coverage) -> str:
 def _logged_events(found: Held, ticks: Coverage) -> int:
     if found.log is None or found.folder is None or not found.beyond(ticks):
         return 0
-    with LogReader(found.folder) as reader:
+    with reading(found.folder) as reader:
         return sum(one.events for one in reader.ranges(found.log, found.archived_tick + 1, ticks.highest()))
 
 

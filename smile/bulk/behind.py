@@ -48,9 +48,9 @@ def behind(
         paths.setdefault(origin.stream, []).append(origin)
     for stream, origins in paths.items():
         schema = program.streams[stream].schema
-        events = events_in(spark, schema, stream, sources, ticks[stream], accept_loss=accept_loss)
         by_key = all(origin.columns for origin in origins)
         with spark_errors(view):
+            events = events_in(spark, schema, stream, sources, ticks[stream], accept_loss=accept_loss)
             for row in _first_ticks(spark, program, events, origins, columns, rows).collect():
                 found[row["row"]].append(Behind(stream, row["events"], tuple(row["ticks"]), by_key))
     return [tuple(each) for each in found]

@@ -201,7 +201,9 @@ class Bases:
             columns = self._declared.streams[name].schema.columns
             (tick,) = (f"c{at}" for at, column in enumerate(columns) if column.is_tick)
             names = [f"c{at}" for at in range(len(columns)) if f"c{at}" != tick]
-        return event_batches(self.frame(name).select(tick, *names).orderBy(tick).toArrow())
+        with spark_errors(name):
+            events = self.frame(name).select(tick, *names).orderBy(tick).toArrow()
+        return event_batches(events)
 
     def _events(self, name: str) -> Any:
         schema, within = self._declared.streams[name].schema, Coverage.prefix(self._as_of)

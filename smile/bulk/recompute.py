@@ -15,10 +15,9 @@ from compiler.bulk.expressions import spark_type
 from compiler.bulk.program import BulkProgram, bulk_program
 from compiler.bulk.writer import NotInBulk
 from mpl.typed import Column, Schema
-from runtime.log.reader import LogReader
 from runtime.protocol.coverage import Coverage
 from smile.bulk.as_of import condition, held, require_events
-from smile.bulk.sources import Sources
+from smile.bulk.sources import Sources, reading
 from smile.errors import SmileError
 from smile.program import Program
 from smile.streams import StreamInput
@@ -119,13 +118,14 @@ def recompute(
         as_of = max(sources.latest(streams).values(), default=-1)
     ticks = {stream: Coverage.prefix(as_of) if within is None else within[stream] for stream in streams}
     events = require_events(sources, ticks, archive_is_all=within is None, accept_loss=accept_loss)
-    frames = {
-        stream: events_in(spark, typed.streams[stream].schema, stream, sources, ticks[stream], accept_loss=accept_loss)
-        for stream in streams
-    }
-    for one in inputs:
-        if one in typed.tables:
-            frames[one] = _table(spark, program, one, tables or {})
+    with spark_errors(name):
+        frames = {
+            one: events_in(spark, typed.streams[one].schema, one, sources, ticks[one], accept_loss=accept_loss)
+            for one in streams
+        }
+        for one in inputs:
+            if one in typed.tables:
+                frames[one] = _table(spark, program, one, tables or {})
     if bulk is None:
         base = typed.streams[name] if name in typed.streams else typed.tables[name]
         return Recomputed(name, as_of, base.schema, frames[name], events)
@@ -144,7 +144,6 @@ def events_in(
     The archive is read as the Parquet that it is; only what it does not have yet comes from the log.
     """
     from runtime.bulk.columns import TICK, canonical, logged_columns, spark_schema
-    from runtime.bulk.manifest import read_manifest
 
     columns = {column.name: column for column in logged_columns(sources.columns_of(stream))}
     chosen: list[str] = []
@@ -154,7 +153,7 @@ def events_in(
         chosen.append(f"{TICK if column.is_tick else canonical(columns[column.name])} as c{at}")
     parts = []
     first, last = 0, ticks.highest()
-    archived = None if sources.archive is None else read_manifest(sources.archive).streams.get(stream)
+    archived = sources.archived().get(stream)
     if archived is not None and sources.archive is not None:
         # Named columns: Spark need not look into files first, and those added later are null in older files, which
         # `canonical` turns into the default of those that have one.
@@ -192,7 +191,7 @@ def _logged(spark: Any, stream: str, sources: Sources, first: int, last: int, *,
     found = held(sources, stream)
     assert found.folder is not None
     assert found.log is not None
-    with LogReader(found.folder) as reader:
+    with reading(found.folder) as reader:
         ranges = reader.ranges(found.log, first, last)
         if sum(one.events for one in ranges) <= LOCAL_EVENTS_MAX:
             columns = logged_columns(found.log.columns)

@@ -96,6 +96,13 @@ def test_a_live_deployment_is_archived_recomputed_and_verified(spark: SparkSessi
         assert code == Exit.USAGE
         assert "lies in the future" in said
         live = as_json(system.rows("Customers"))
+        (file,) = (archive / "streams" / "Orders").glob("*.parquet")
+        file.rename(tmp_path / "kept")
+        code, said = run("verify", "Customers", *places, *here)
+        assert code == Exit.PARTIAL, said
+        assert "Customers: not verified: " in said
+        assert "Path does not exist" in said
+        (tmp_path / "kept").rename(file)
     # Nothing runs: the program is named.
     named = ("--program", str(program))
     code, said = run("recompute", "Customers", *named, *places, "--json")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import smile
 from runtime.bulk.archive import archive_logs
+from runtime.bulk.manifest import read_manifest
 from smile.bulk.recompute import plan_of, recompute
 from smile.bulk.sources import Sources
 from smile.bulk.verify import compare, cut_of, verify
+from smile.cli import app
+from smile.cli.exits import Exit
+from tests.bulk.archives import archive as archive_plainly
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets" / "tickets.mpl"
 
@@ -74,3 +80,31 @@ def test_unknown_views_and_missing_events_are_named(spark: SparkSession, tmp_pat
         plan_of(program, "W")
     with pytest.raises(smile.SmileError, match="no events of stream `S` in nowhere"):
         recompute(spark, program, "V", Sources(None, ()), as_of=3)
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_is_missing_or_damaged_is_said_in_one_line(tmp_path: Path) -> None:
+    program, data, archive = tmp_path / "p.mpl", tmp_path / "data", tmp_path / "archive"
+    program.write_text("stream S(a int); view V = from S |> aggregate n := count();")
+
+    def said() -> str:
+        places = ["--program", str(program), "--data", str(data), "--archive", str(archive)]
+        done = CliRunner().invoke(app, ["recompute", "V", *places])
+        assert (done.exit_code, isinstance(done.exception, SystemExit)) == (Exit.FAILED, True), repr(done.exception)
+        return done.stderr.splitlines()[-1]
+
+    with smile.run(smile.compile(program), data=data) as system:
+        system.publish("S", {"a": 1})
+        archive_plainly(archive, data)
+        system.publish("S", {"a": 2})
+    (file,) = (archive / path for path in read_manifest(archive).paths)
+    file.rename(tmp_path / "kept")
+    assert "Path does not exist" in said()
+    assert "restore it from a copy" in said()
+    (tmp_path / "kept").rename(file)
+    with sqlite3.connect(data / "events.sqlite") as connection:
+        connection.execute("update batches set checksum = checksum + 1")
+    assert "is damaged; `smile repair" in said()
+    (manifest,) = (archive / "manifests").glob("*.json")
+    manifest.write_text("{")
+    assert "0000000001.json cannot be read" in said()
