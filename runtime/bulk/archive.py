@@ -18,7 +18,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from runtime.bulk.archive_files import clean, locked, written
-from runtime.bulk.columns import TICK
+from runtime.bulk.columns import tick_name
 from runtime.bulk.manifest import (
     ArchivedFile,
     ArchivedStream,
@@ -131,6 +131,11 @@ def _grown(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
             f"{changed} (the archive has {_listed(known.columns)}). Only columns at the end that are"
             " nullable or have a default can be added: archive the changed stream elsewhere"
         ) from changed
+    if (tick := tick_name(known.columns)) != tick_name(stream.columns):
+        raise ArchiveError(
+            f"stream `{stream.name}`: its new column is called `{tick}`, as the ticks are in the archive's files. Call"
+            " it otherwise, or archive the changed stream elsewhere"
+        )
     return replace(known, columns=stream.columns, schema_version=known.schema_version + 1)
 
 
@@ -154,7 +159,7 @@ def _archive(spark: SparkSession, archive: Path, work: _Work, watch: Watch) -> A
     files: tuple[ArchivedFile, ...] = ()
     if work.events:
         with watch(name, work.events):
-            files = written(archive, name, _frame(spark, work))
+            files = written(archive, name, _frame(spark, work), tick_name(known.columns))
     _check_count(work, files)
     after = replace(
         known,
@@ -223,7 +228,8 @@ def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
     frame = spark.read.option("mergeSchema", "true").parquet(*(str(archive / file.path) for file in run))
-    (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(TICK))
+    tick = tick_name(manifest.streams[name].columns)
+    (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(tick), tick)
     if made.rows != sum(file.rows for file in run):
         raise ArchiveError(f"stream `{name}`: {made.rows} events after compaction of {sum(f.rows for f in run)}")
     stream = manifest.streams[name]

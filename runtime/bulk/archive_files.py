@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from runtime.bulk.columns import TICK
 from runtime.bulk.manifest import ArchiveBusy, ArchivedFile, ArchivedStream, ArchiveError, read_manifest
 from runtime.files import make_folder, sync_folder
 
@@ -46,8 +45,9 @@ def locked(archive: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def written(archive: Path, stream: str, frame: DataFrame) -> tuple[ArchivedFile, ...]:
+def written(archive: Path, stream: str, frame: DataFrame, tick: str) -> tuple[ArchivedFile, ...]:
     """The frame's partitions, each in the order of ticks, as files in place, in the order of their ticks.
+    `tick` is what their column is called.
 
     ArchiveError if a partition is not in order, or has a tick twice: then nothing is named, and nothing has changed.
     """
@@ -57,7 +57,7 @@ def written(archive: Path, stream: str, frame: DataFrame) -> tuple[ArchivedFile,
     make_folder(target)
     found = []
     for path in sorted(temporary.glob("*.parquet")):
-        ticks = np.asarray(pq.read_table(path, columns=[TICK]).column(TICK))
+        ticks = np.asarray(pq.read_table(path, columns=[tick]).column(tick))
         if len(ticks):
             if not bool((np.diff(ticks) > 0).all()):
                 raise ArchiveError(f"stream `{stream}`: Spark has written events in another order than it was given")
@@ -71,9 +71,9 @@ def _folder(archive: Path, stream: str) -> Path:
     return archive / "streams" / quote(stream, safe="")
 
 
-def group_ticks(facts: pq.FileMetaData) -> dict[int, tuple[int, int]]:
+def group_ticks(facts: pq.FileMetaData, tick: str) -> dict[int, tuple[int, int]]:
     """First and last tick of each row group of a file."""
-    at = facts.schema.to_arrow_schema().get_field_index(TICK)
+    at = facts.schema.to_arrow_schema().get_field_index(tick)
     ends = {number: facts.row_group(number).column(at).statistics for number in range(facts.num_row_groups)}
     return {number: (one.min, one.max) for number, one in ends.items()}
 

@@ -1,7 +1,8 @@
 """Columns of streams outside of the engine: which Spark and Arrow type each has, and how canonical values become them.
 
 In the archive and for Spark's users decimals are decimals and times are timestamps (UTC, microseconds); a duration is
-a number of microseconds. Inside bulk programs they are canonical again: `canonical` says how.
+a number of microseconds. Inside bulk programs they are canonical again: `canonical` says how. The tick comes first; its
+column is called `tick` unless the stream has one of that name.
 """
 
 from __future__ import annotations
@@ -101,14 +102,31 @@ def logged_columns(stored: Sequence[tuple[str, str]]) -> tuple[LoggedColumn, ...
     return tuple(LoggedColumn(name, declared) for name, declared in stored)
 
 
+def tick_name(columns: Sequence[tuple[str, str]]) -> str:
+    """What the column of ticks is called beside these (name, type), also for readers to whom `Tick` is the same."""
+    taken = {name.lower() for name, _ in columns}
+    name = TICK
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _tick_name(columns: Sequence[LoggedColumn]) -> str:
+    return tick_name([(column.name, column.declared) for column in columns])
+
+
+def spark_column(column: LoggedColumn) -> str:
+    """As Spark's DDL."""
+    return f"`{column.name.replace('`', '``')}` {column.spark}"
+
+
 def spark_schema(columns: Sequence[LoggedColumn]) -> str:
     """The events' schema as Spark's DDL: the tick, then the payload."""
-    payload = (f"`{column.name.replace('`', '``')}` {column.spark}" for column in columns)
-    return ", ".join((f"{TICK} bigint", *payload))
+    return ", ".join((f"{_tick_name(columns)} bigint", *map(spark_column, columns)))
 
 
 def arrow_schema(columns: Sequence[LoggedColumn]) -> Any:
-    return pa.schema([(TICK, pa.int64()), *((column.name, column.arrow) for column in columns)])
+    return pa.schema([(_tick_name(columns), pa.int64()), *((column.name, column.arrow) for column in columns)])
 
 
 def record_batch(columns: Sequence[LoggedColumn], batch: Batch) -> Any:

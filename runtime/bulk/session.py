@@ -1,8 +1,9 @@
 """One Spark session for everything that this process does in bulk, and clear words when there can be none.
 
 Settings come from the user and are handed on as they are; only what our semantics need is added: ANSI arithmetic, so
-that overflow is an error, and UTC. Starting takes seconds, so the session is made when first wanted and then kept.
-What Spark is known to stumble over is looked at before, because its own words come late and do not name the remedy.
+that overflow is an error, UTC, and names as MPL has them. Starting takes seconds, so the session is made when first
+wanted and then kept. What Spark is known to stumble over is looked at before, because its own words come late and do
+not name the remedy.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ANSWER_S = 60.0
 NEEDED = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # as names in MPL are
     "spark.sql.python.filterPushdown.enabled": "true",
     # Otherwise Spark writes times as 96-bit numbers that no other reader should have to know.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -7,9 +7,10 @@
 `archive` and `data` are folders (one or both; `data` may name several, separated by commas). Ticks that both have come
 from the archive; what leaves the log while it is read, because the archive has it now, too. Ticks that neither has are
 an error, unless `missing=skip`. `columns` (comma-separated) reads only some; `from` and `to` are ticks. With
-`pushdown=true` filters on `tick` skip files and batches too (the session needs
-spark.sql.python.filterPushdown.enabled=true). A stream query takes about `maxEventsPerTrigger` events at a time. This
-module runs in Spark's Python workers too: they need this package, as the documentation says.
+`pushdown=true` filters on the tick skip files and batches too (the session needs
+spark.sql.python.filterPushdown.enabled=true). Its column is called `tick`, or `tick_` if the stream has such a column.
+A stream query takes about `maxEventsPerTrigger` events at a time. This module runs in Spark's Python workers too: they
+need this package, as the documentation says.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from runtime.batch import Batch
 from runtime.bulk.archive_files import group_ticks
-from runtime.bulk.columns import TICK, LoggedColumn, arrow_schema, logged_columns, record_batch, spark_schema
+from runtime.bulk.columns import TICK, LoggedColumn, arrow_schema, logged_columns, record_batch, spark_column, tick_name
 from runtime.bulk.manifest import ArchivedStream, read_manifest
 from runtime.log.reader import LoggedStream, LogReader, TicksGone
 
@@ -75,6 +76,11 @@ class Origin:
     folders: tuple[str, ...]
     columns: tuple[LoggedColumn, ...]
     skips_missing: bool = False
+
+    @property
+    def tick(self) -> str:
+        """What the column of ticks is called."""
+        return tick_name([(column.name, column.declared) for column in self.columns])
 
     def archived(self) -> ArchivedStream | None:
         return None if self.archive is None else read_manifest(Path(self.archive)).streams.get(self.stream)
@@ -194,14 +200,15 @@ def _archived_batches(piece: Piece, columns: Sequence[LoggedColumn], names: Sequ
     file = pq.ParquetFile(piece.place)
     wanted = arrow_schema(columns)
     declared = {column.name: column for column in columns}
-    stored = [name for name in dict.fromkeys([*names, TICK]) if name in file.schema_arrow.names]
+    tick = wanted.names[0]
+    stored = [name for name in dict.fromkeys([*names, tick]) if name in file.schema_arrow.names]
     groups = [
         number
-        for number, (first, last) in group_ticks(file.metadata).items()
+        for number, (first, last) in group_ticks(file.metadata, tick).items()
         if first <= piece.last and piece.first <= last
     ]
     for batch in file.iter_batches(row_groups=groups, columns=stored):
-        ticks = batch.column(TICK)
+        ticks = batch.column(tick)
         inside = batch.filter(pc.and_(pc.greater_equal(ticks, piece.first), pc.less_equal(ticks, piece.last)))
         found = {
             name: inside.column(name).cast(wanted.field(name).type)
@@ -232,13 +239,18 @@ class SmileSource(DataSource):
         if archived is None and logged is None:
             raise SourceError(f"no stream `{stream}` in {', '.join(filter(None, (archive, *folders)))}")
         stored = logged[1].columns if logged is not None else archived.columns if archived is not None else ()
+        if archived is not None and tick_name(archived.columns) != tick_name(stored):
+            raise SourceError(
+                f"stream `{stream}` has got a column `{tick_name(archived.columns)}`, as the ticks are called in"
+                f" {archive}: call it otherwise, or archive the changed stream elsewhere"
+            )
         missing = self.options.get("missing", "refuse")
         if missing not in ("refuse", "skip"):
             raise SourceError(f'the option "missing" is "refuse" or "skip", not {missing!r}')
         return Origin(stream, archive or None, folders, logged_columns(stored), missing == "skip")
 
     def _names(self, origin: Origin) -> tuple[str, ...]:
-        known = (TICK, *(column.name for column in origin.columns))
+        known = (origin.tick, *(column.name for column in origin.columns))
         given = tuple(part.strip() for part in (self.options.get("columns") or "").split(",") if part.strip())
         for name in given:
             if name not in known:
@@ -248,7 +260,7 @@ class SmileSource(DataSource):
     def schema(self) -> str:
         origin = self._origin()
         names = self._names(origin)
-        by_name = {TICK: f"{TICK} bigint", **{c.name: spark_schema([c]).partition(", ")[2] for c in origin.columns}}
+        by_name = {origin.tick: f"{origin.tick} bigint", **{c.name: spark_column(c) for c in origin.columns}}
         return ", ".join(by_name[name] for name in names)
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -292,17 +304,18 @@ class PruningReader(EventReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  Spark's name
         """Ticks are pruned here; every filter is still applied by Spark, which is cheap and cannot be wrong."""
+        tick_column = self._origin.tick
         for one in filters:
             match one:
-                case GreaterThanOrEqual(attribute=(name,), value=int(tick)) if name == TICK:
+                case GreaterThanOrEqual(attribute=(name,), value=int(tick)) if name == tick_column:
                     self._first = max(self._first, tick)
-                case GreaterThan(attribute=(name,), value=int(tick)) if name == TICK:
+                case GreaterThan(attribute=(name,), value=int(tick)) if name == tick_column:
                     self._first = max(self._first, tick + 1)
-                case LessThanOrEqual(attribute=(name,), value=int(tick)) if name == TICK:
+                case LessThanOrEqual(attribute=(name,), value=int(tick)) if name == tick_column:
                     self._last = min(self._last, tick)
-                case LessThan(attribute=(name,), value=int(tick)) if name == TICK:
+                case LessThan(attribute=(name,), value=int(tick)) if name == tick_column:
                     self._last = min(self._last, tick - 1)
-                case EqualTo(attribute=(name,), value=int(tick)) if name == TICK:
+                case EqualTo(attribute=(name,), value=int(tick)) if name == tick_column:
                     self._first, self._last = max(self._first, tick), min(self._last, tick)
                 case _:
                     pass

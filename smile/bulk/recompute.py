@@ -143,18 +143,24 @@ def events_in(
 
     The archive is read as the Parquet that it is; only what it does not have yet comes from the log.
     """
-    from runtime.bulk.columns import TICK, canonical, logged_columns, spark_schema
+    from runtime.bulk.columns import canonical, logged_columns, spark_schema, tick_name
 
-    columns = {column.name: column for column in logged_columns(sources.columns_of(stream))}
+    stored = sources.columns_of(stream)
+    columns, tick = {column.name: column for column in logged_columns(stored)}, tick_name(stored)
     chosen: list[str] = []
     for at, column in enumerate(schema.columns):
         if not column.is_tick and column.name not in columns:
             raise SmileError(f"the events of stream `{stream}` have no column `{column.name}`")
-        chosen.append(f"{TICK if column.is_tick else canonical(columns[column.name])} as c{at}")
+        chosen.append(f"{tick if column.is_tick else canonical(columns[column.name])} as c{at}")
     parts = []
     first, last = 0, ticks.highest()
     archived = sources.archived().get(stream)
     if archived is not None and sources.archive is not None:
+        if tick_name(archived.columns) != tick:
+            raise SmileError(
+                f"stream `{stream}` has got a column `{tick_name(archived.columns)}`, as the ticks are called in the"
+                f" archive {sources.archive}; call it otherwise, or archive the changed stream elsewhere"
+            )
         # Named columns: Spark need not look into files first, and those added later are null in older files, which
         # `canonical` turns into the default of those that have one.
         reader = spark.read.schema(spark_schema(list(columns.values())))
@@ -166,11 +172,11 @@ def events_in(
         if whole:  # without a condition on the tick, which is then not even read
             parts.append(reader.parquet(*whole))
         if cut:
-            parts.append(reader.parquet(*cut).where(condition(TICK, ticks)))
+            parts.append(reader.parquet(*cut).where(condition(tick, ticks)))
         first = archived.horizon + 1
     if first <= last and held(sources, stream).log is not None:
         logged = _logged(spark, stream, sources, first, last, accept_loss=accept_loss)
-        parts.append(logged.where(condition(TICK, ticks)))
+        parts.append(logged.where(condition(tick, ticks)))
     if not parts:
         kinds = ", ".join(f"c{at} {spark_type(column.type)}" for at, column in enumerate(schema.columns))
         return spark.createDataFrame([], kinds)

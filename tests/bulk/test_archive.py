@@ -21,6 +21,8 @@ from runtime.bulk.manifest import ArchiveBusy, ArchivedStream, ArchiveError, Man
 from runtime.bulk.source import SmileSource
 from runtime.log.reader import LogReader
 from runtime.log.stream_log import LogCorrupt
+from smile.bulk.recompute import recompute
+from smile.bulk.sources import Sources
 from tests.bulk.archives import archive as plainly
 from tests.bulk.archives import ticks_in
 from tests.bulk.test_archive_gaps import Log
@@ -75,6 +77,49 @@ def test_events_come_back_as_they_were(spark: SparkSession, tmp_path: Path) -> N
     horizon = read_manifest(archive).streams["Trades"].horizon
     with LogReader(data) as reader:
         assert reader.streams()["Trades"].last_tick == horizon
+
+
+def test_a_stream_may_have_any_column_names(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tick` is what the archive calls the tick elsewhere; and Spark, by itself, takes `a` for `A`."""
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 2)
+    program = smile.compile(
+        "stream S(tick int, a int, A int); view V = from S |> aggregate t := sum(tick), x := max(a), y := max(A);"
+    )
+    with smile.run(program, data=data) as system:
+        system.publish("S", {"tick": 1, "a": 10, "A": 100})
+        archive_logs(spark, archive, [data])
+        system.publish("S", {"tick": 2, "a": 20, "A": 200})
+        plainly(archive, data)
+        assert compact(spark, archive) == 1
+        last = system.publish("S", {"tick": 4, "a": 40, "A": 400})
+        found = recompute(spark, program, "V", Sources(archive, (data,))).rows()
+        assert found == system.rows("V") == [{"t": 7, "x": 40, "y": 400}]
+        before = recompute(spark, program, "V", Sources(archive, (data,)), as_of=last - 1).rows()
+        assert before == [{"t": 3, "x": 20, "y": 200}]
+    spark.dataSource.register(SmileSource)
+    options = {"stream": "S", "archive": str(archive), "data": str(data), "pushdown": "true"}
+    frame = spark.read.format("smile").options(**options).load()
+    assert frame.columns == ["tick_", "tick", "a", "A"]
+    assert [tuple(row)[1:] for row in frame.where(f"tick_ >= {last}").collect()] == [(4, 40, 400)]
+
+
+def test_a_new_column_that_is_called_as_the_ticks_are_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    with smile.run(smile.compile("stream S(a int);"), data=data) as system:
+        system.publish("S", {"a": 1})
+        plainly(archive, data)
+    grown = smile.compile("stream S(a int, tick int null); view V = from S |> aggregate n := count();")
+    with smile.run(grown, data=data) as system:
+        system.publish("S", {"a": 2, "tick": 3})
+    with pytest.raises(ArchiveError, match="new column is called `tick`"):
+        plainly(archive, data)
+    with pytest.raises(smile.SmileError, match="has got a column `tick`"):
+        recompute(spark, grown, "V", Sources(archive, (data,)))
+    with pytest.raises(Exception, match="has got a column `tick`"):
+        SmileSource({"stream": "S", "archive": str(archive), "data": str(data)}).schema()
 
 
 def test_a_second_run_adds_only_what_is_new(spark: SparkSession, tmp_path: Path) -> None:

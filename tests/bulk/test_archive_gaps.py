@@ -130,7 +130,7 @@ def test_columns_may_be_added_and_nothing_else(log: Log, tmp_path: Path) -> None
 @pytest.mark.parametrize("ticks", [[2, 1], [1, 1]])
 def test_files_that_are_not_in_order_are_not_archived(tmp_path: Path, ticks: list[int]) -> None:
     with pytest.raises(ArchiveError, match="in another order"):
-        written(tmp_path, "S", PlainFrame(pa.table({"tick": ticks})))  # type: ignore[arg-type]
+        written(tmp_path, "S", PlainFrame(pa.table({"tick": ticks})), "tick")  # type: ignore[arg-type]
 
 
 def test_events_that_spark_has_lost_are_noticed(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
