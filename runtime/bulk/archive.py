@@ -3,14 +3,15 @@
 A run reads what the logs have beyond the archive's horizon, writes files beside it, moves them into place, counts
 their events, and then names them in a new manifest. Only that last step changes anything for readers. Killed at any
 moment, a run leaves at most files that no manifest names; the next run removes them. It reads logs as any reader does,
-so publishing goes on. What a log has lost becomes a gap, which is filled should the log have it again.
+so publishing goes on. What a log has lost becomes a gap, which is filled should the log have it again. A stream that
+cannot be archived does not keep the others from it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -19,7 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from runtime.bulk.archive_files import clean, locked, written
 from runtime.bulk.columns import tick_name
+from runtime.bulk.failures import SPARK_ERRORS, words_of
 from runtime.bulk.manifest import (
+    ArchiveBusy,
     ArchivedFile,
     ArchivedStream,
     ArchiveError,
@@ -31,7 +34,7 @@ from runtime.bulk.manifest import (
 from runtime.bulk.source import SmileSource
 from runtime.log.reader import LoggedStream, LogReader, Ranges
 from runtime.log.schema import check_growth
-from runtime.log.stream_log import SchemaChanged
+from runtime.log.stream_log import LogError, SchemaChanged
 from runtime.protocol.coverage import Coverage
 
 FILE_ROWS = 4_000_000
@@ -59,6 +62,28 @@ class Archived:
     gaps: Ranges
 
 
+class Unfinished(ArchiveError):
+    """Streams, or folders, that could not be archived, with the reasons; `done` is what was done for the others."""
+
+    def __init__(self, failed: Mapping[str, str], done: Sequence[Archived] = ()) -> None:
+        super().__init__("; ".join(failed.values()))
+        self.failed = dict(failed)
+        self.done = tuple(done)
+
+
+@contextmanager
+def _apart(failed: dict[str, str], name: str) -> Iterator[None]:
+    """What goes wrong in the block concerns this stream or folder only, and is noted."""
+    try:
+        yield
+    except ArchiveBusy:
+        raise
+    except SPARK_ERRORS as error:
+        failed[name] = words_of(error)
+    except (ArchiveError, LogError, OSError) as error:
+        failed[name] = str(error)
+
+
 @dataclass(frozen=True)
 class _Work:
     """What of a stream is to be archived: ranges of ticks, how many events they have, and what is known afterwards."""
@@ -81,22 +106,29 @@ def archive_logs(
     watch: Watch = lambda _stream, _events: nullcontext(),
     accept_gaps: bool = False,
 ) -> list[Archived]:
-    """Bring the archive up to what the logs in these folders have now. ArchiveBusy if another run is under way.
+    """Bring the archive up to what the logs in these folders have now. ArchiveBusy if another run is under way;
+    Unfinished if some streams could not be archived, after the others were.
 
     `accept_gaps`: events that a log has trimmed before they were archived are lost; go on without them.
     """
     spark.dataSource.register(SmileSource)
+    done: list[Archived] = []
+    failed: dict[str, str] = {}
     with locked(archive):
-        done = []
+        read_manifest(archive)  # or nothing can be archived at all
         for folder in folders:
-            with LogReader(folder) as reader:
+            with _apart(failed, str(folder)), LogReader(folder) as reader:
                 for stream in reader.streams().values():
-                    if not stream.name.startswith(TABLE):
+                    if stream.name.startswith(TABLE):
+                        continue
+                    with _apart(failed, stream.name):
                         known = read_manifest(archive).streams.get(stream.name, ArchivedStream(stream.columns))
                         work = _work(archive, reader, stream, known, accept_gaps=accept_gaps)
                         done.append(_archive(spark, archive, work, watch))
         forget_old(archive)
-        return done
+    if failed:
+        raise Unfinished(failed, done)
+    return done
 
 
 def _work(archive: Path, reader: LogReader, stream: LoggedStream, known: ArchivedStream, *, accept_gaps: bool) -> _Work:
@@ -194,19 +226,24 @@ def _check_count(work: _Work, files: Sequence[ArchivedFile]) -> None:
 
 
 def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
-    """Rewrite runs of small neighbouring files as one each; how many files went. Readers keep what they opened."""
+    """Rewrite runs of small neighbouring files as one each; how many files went. Readers keep what they opened.
+    Unfinished if that could not be for some streams."""
+    gone = 0
+    failed: dict[str, str] = {}
     with locked(archive):
-        gone = 0
         for name in read_manifest(archive).streams:
-            while True:
-                manifest = read_manifest(archive)
-                run = _small_run(manifest.streams[name].files, rows)
-                if len(run) < COMPACT_FILES_MIN:
-                    break
-                write_manifest(archive, _compacted(spark, archive, manifest, name, run))
-                gone += len(run) - 1
+            with _apart(failed, name):
+                while True:
+                    manifest = read_manifest(archive)
+                    run = _small_run(manifest.streams[name].files, rows)
+                    if len(run) < COMPACT_FILES_MIN:
+                        break
+                    write_manifest(archive, _compacted(spark, archive, manifest, name, run))
+                    gone += len(run) - 1
         forget_old(archive)
-        return gone
+    if failed:
+        raise Unfinished(failed)
+    return gone
 
 
 def _small_run(files: Sequence[ArchivedFile], rows: int) -> tuple[ArchivedFile, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from smile.cli.connecting import AsJson
+from smile.cli.exits import Exit
 from smile.cli.files import fail
 from smile.cli.histories import DEFAULT_ARCHIVE, ArchiveFolder, DataFolders, Master, find_sources, spark_session
 from smile.errors import SmileError
@@ -22,7 +23,7 @@ FOLLOW_EVERY_S = 10.0
 """Shorter, and there would be many small files to merge; longer, and logs would be trimmed later."""
 
 FAILURES_MAX = 5
-"""So many rounds in a row may fail before whoever follows gives up."""
+"""So many rounds in a row may do nothing at all before whoever follows gives up."""
 
 
 def archive(
@@ -43,14 +44,18 @@ def archive(
 ) -> None:
     """Write the events of the logs as Parquet files, each event exactly once, beside whatever is running.
 
-    Can be interrupted at any moment and run again.
+    Can be interrupted at any moment and run again. Exit code 1: some streams could not be archived, the others were.
 
     Example: smile archive --data .smile/tickets --archive archive --follow
     """
     sources = _sources(archive, data)  # before Spark is started for nothing
     with spark_session(master) as spark:
         if not follow:
-            _tell(_round(spark, sources, compact=compact, accept_gaps=accept_gaps, quiet=as_json), as_json=as_json)
+            done = _round(spark, sources, compact=compact, accept_gaps=accept_gaps, quiet=as_json)
+            _tell(done, as_json=as_json)
+            _tell_failed(done["failed"])
+            if done["failed"]:
+                raise typer.Exit(Exit.FAILED)
             return
         signal.signal(signal.SIGTERM, _interrupt)
         try:
@@ -64,13 +69,18 @@ def _follow(
     spark: Any, archive: Path | None, data: list[Path] | None, every: float, *, accept_gaps: bool, as_json: bool
 ) -> NoReturn:
     failures = 0
+    known: dict[str, str] = {}
     while True:
         sources = _sources(archive, data)  # there may be more brokers by now
         try:
             done = _round(spark, sources, compact=True, accept_gaps=accept_gaps, quiet=as_json)
-            failures = 0
             if done["events"]:
                 _tell(done, as_json=as_json)
+            _tell_failed({name: why for name, why in done["failed"].items() if known.get(name) != why})
+            known = done["failed"]
+            if known and not done["streams"]:
+                raise _TryAgain("no stream could be archived")
+            failures = 0
         except _TryAgain as error:
             failures += 1
             if failures == FAILURES_MAX:
@@ -96,38 +106,46 @@ class _TryAgain(SmileError):
 
 def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, quiet: bool) -> dict[str, Any]:
     """What was done, as plain data."""
-    from runtime.bulk.archive import archive_logs
+    from runtime.bulk.archive import Unfinished, archive_logs
     from runtime.bulk.archive import compact as compact_archive
-    from runtime.bulk.failures import SPARK_ERRORS, words_of
     from runtime.bulk.manifest import ArchiveBusy, ArchiveError
-    from runtime.log.stream_log import LogCorrupt, LogError
     from smile.bulk.progress import watched
 
     target = sources.archive or DEFAULT_ARCHIVE
     began = time.monotonic()
+    failed: dict[str, str] = {}
+    merged = 0
     try:
-        done = archive_logs(
-            spark,
-            target,
-            sources.folders,
-            watch=lambda stream, events: watched(spark, f"archiving {stream}", rows=events, quiet=quiet),
-            accept_gaps=accept_gaps,
-        )
-        merged = compact_archive(spark, target) if compact else 0
-    except SPARK_ERRORS as error:
-        raise _TryAgain(words_of(error)) from error
+        try:
+            done = archive_logs(
+                spark,
+                target,
+                sources.folders,
+                watch=lambda stream, events: watched(spark, f"archiving {stream}", rows=events, quiet=quiet),
+                accept_gaps=accept_gaps,
+            )
+        except Unfinished as error:
+            done, failed = list(error.done), error.failed
+        try:
+            merged = compact_archive(spark, target) if compact else 0
+        except Unfinished as error:
+            failed = {**error.failed, **failed}
     except ArchiveBusy as error:
         raise _TryAgain(str(error)) from error
-    except (ArchiveError, LogCorrupt) as error:
+    except ArchiveError as error:
         raise SmileError(str(error)) from error
-    except LogError as error:
-        raise _TryAgain(str(error)) from error
     return {
         "events": sum(one.events for one in done),
         "seconds": time.monotonic() - began,
         "merged": merged,
         "streams": [vars(one) for one in done],
+        "failed": failed,
     }
+
+
+def _tell_failed(failed: dict[str, str]) -> None:
+    for name, why in failed.items():
+        typer.echo(f"smile: {name} was not archived: {why}", err=True)
 
 
 def _tell(done: dict[str, Any], *, as_json: bool) -> None:

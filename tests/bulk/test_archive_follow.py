@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner, Result
 
+from runtime.batch import Batch
 from runtime.broker.archived import ArchiveWatch
 from runtime.bulk import source
 from runtime.bulk.archive_files import locked
@@ -187,3 +188,32 @@ def test_following_waits_for_another_run_but_not_for_ever(
     result = follow(lambda number: other.close() if number == 3 else command._interrupt() if number == 4 else None)
     assert result.exit_code == 0, result.output
     assert ticks_in(tmp_path / "archive") == ticks_of(1)
+
+
+def test_a_stream_that_cannot_be_archived_does_not_keep_the_others_from_it(
+    log: Log, tmp_path: Path, follow: Callable[[Callable[[int], object]], Result]
+) -> None:
+    other = log.directory.stream("T", [("a", "int")])
+    other.open(log.epoch)
+    log.publish(1)
+    log.trim(11)  # before it was archived
+
+    def pause(number: int) -> None:
+        if number == 8:
+            command._interrupt()
+        other.append(log.epoch, Batch.events([10 * number], [[number]]), "p", number)
+
+    result = follow(pause)
+    assert result.exit_code == 0, result.output
+    assert ticks_in(tmp_path / "archive") == [10 * number for number in range(1, 8)]
+    assert result.stderr.count("smile: S was not archived: stream `S`: its log was trimmed up to tick 11") == 1
+
+    places = ["--archive", str(tmp_path / "archive"), "--data", str(tmp_path / "log")]
+    other.append(log.epoch, Batch.events([80], [[8]]), "p", 8)
+    with without_spark():
+        result = CliRunner().invoke(app, ["archive", "--json", *places])
+    assert result.exit_code == Exit.FAILED, result.output
+    told = json.loads(result.stdout)
+    assert [(one["stream"], one["events"]) for one in told["streams"]] == [("T", 1)]
+    assert list(told["failed"]) == ["S"]
+    assert "S was not archived: " in result.stderr
