@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from runtime.bulk.archive_files import clean, locked, written
+from runtime.bulk.archive_files import clean, locked, spark_path, written
 from runtime.bulk.columns import tick_name
 from runtime.bulk.failures import SPARK_ERRORS, words_of
 from runtime.bulk.manifest import (
@@ -207,7 +207,7 @@ def _archive(spark: SparkSession, archive: Path, work: _Work, watch: Watch) -> A
 
 
 def _frame(spark: SparkSession, work: _Work) -> DataFrame:
-    reader = spark.read.format("smile").options(stream=work.stream.name, data=str(work.folder))
+    reader = spark.read.format("smile").options(stream=work.stream.name, data=str(work.folder.absolute()))
     frames = [reader.options(**{"from": str(low), "to": str(high)}).load() for low, high in work.ranges]
     return reduce(DataFrame.unionAll, frames)
 
@@ -264,7 +264,7 @@ def _small_run(files: Sequence[ArchivedFile], rows: int) -> tuple[ArchivedFile, 
 def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
-    frame = spark.read.option("mergeSchema", "true").parquet(*(str(archive / file.path) for file in run))
+    frame = spark.read.option("mergeSchema", "true").parquet(*(spark_path(archive / file.path) for file in run))
     tick = tick_name(manifest.streams[name].columns)
     (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(tick), tick)
     if made.rows != sum(file.rows for file in run):

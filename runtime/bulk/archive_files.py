@@ -29,6 +29,12 @@ DIGEST_CHUNK_BYTES = 1 << 20
 _NAME = re.compile(r"(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
+def spark_path(path: Path) -> str:
+    """A file of this machine, also where Spark's own default is another file system or its processes have another
+    folder. Not quoted as an address would be: Spark takes every character as it is."""
+    return f"file://{path.absolute()}"
+
+
 @contextmanager
 def locked(archive: Path) -> Iterator[None]:
     """One writer at a time. A killed one leaves no lock behind."""
@@ -52,7 +58,7 @@ def written(archive: Path, stream: str, frame: DataFrame, tick: str) -> tuple[Ar
     ArchiveError if a partition is not in order, or has a tick twice: then nothing is named, and nothing has changed.
     """
     temporary = archive / UNFINISHED / uuid.uuid4().hex
-    frame.write.option("compression", "zstd").parquet(str(temporary))
+    frame.write.option("compression", "zstd").parquet(spark_path(temporary))
     target = _folder(archive, stream)
     make_folder(target)
     found = []

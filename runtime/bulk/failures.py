@@ -12,11 +12,14 @@ SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 
 SENTENCE_MAX = 500
 
-_PYTHON = re.compile(r"^(?:\w+\.)*(?:LogError|LogCorrupt|ArchiveError|SourceError): (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:\w+\.)*(?:LogError|LogCorrupt|TicksGone|ArchiveError|SourceError): (.+)$", re.MULTILINE)
 """What our own reader said in a worker: Spark quotes its whole trace."""
 
 _NAMED = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 """Spark's way: the name of the condition, a sentence, a code."""
+
+_JAVA = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)+([\w$]+): (.+)$", re.MULTILINE)
+"""What Java raised, after a line that only says which call failed; the last one is where it began."""
 
 _OWN_WORDS = "USER_RAISED_EXCEPTION"
 
@@ -34,6 +37,10 @@ def words_of(error: BaseException) -> str:
     if ours is not None:
         return ours.group(1)[:SENTENCE_MAX]
     named = _NAMED.search(text)
+    java = _JAVA.findall(text)
+    if named is None and java:
+        kind, sentence = java[-1]
+        return f"{sentence.strip()[:SENTENCE_MAX]} [{kind}]"
     if named is None:
         return (text.strip().splitlines() or [type(error).__name__])[0][:SENTENCE_MAX]
     condition, sentence = named.groups()

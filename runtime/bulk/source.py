@@ -233,8 +233,10 @@ class SmileSource(DataSource):
             raise SourceError('the option "stream" is missing: .option("stream", NAME)')
         if not archive and not data:
             raise SourceError('neither "archive" nor "data" is given: name the folder of an archive or of a broker')
-        folders = tuple(part for part in (data or "").split(",") if part)
-        origin = Origin(stream, archive or None, folders, ())
+        # Absolute: workers have other folders of their own.
+        archive = str(Path(archive).absolute()) if archive else None
+        folders = tuple(str(Path(part).absolute()) for part in (data or "").split(",") if part)
+        origin = Origin(stream, archive, folders, ())
         archived, logged = origin.archived(), origin.logged()
         if archived is None and logged is None:
             raise SourceError(f"no stream `{stream}` in {', '.join(filter(None, (archive, *folders)))}")
@@ -247,7 +249,7 @@ class SmileSource(DataSource):
         missing = self.options.get("missing", "refuse")
         if missing not in ("refuse", "skip"):
             raise SourceError(f'the option "missing" is "refuse" or "skip", not {missing!r}')
-        return Origin(stream, archive or None, folders, logged_columns(stored), missing == "skip")
+        return Origin(stream, archive, folders, logged_columns(stored), missing == "skip")
 
     def _names(self, origin: Origin) -> tuple[str, ...]:
         known = (origin.tick, *(column.name for column in origin.columns))

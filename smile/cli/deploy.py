@@ -119,8 +119,8 @@ def _sources(config: Config) -> Sources | None:
     from smile.bulk.sources import Sources
     from smile.cli.histories import logs_in
 
-    archive = config.path.parent / str(config.spark["archive"]) if "archive" in config.spark else None
-    folders = tuple(folder for broker in config.brokers.values() for folder in logs_in(broker.data))
+    archive = (config.path.parent / str(config.spark["archive"])).absolute() if "archive" in config.spark else None
+    folders = tuple(folder.absolute() for broker in config.brokers.values() for folder in logs_in(broker.data))
     return Sources(archive, folders) if archive is not None or folders else None
 
 

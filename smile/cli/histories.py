@@ -47,6 +47,7 @@ KNOWN_POLL_S = 0.05
 
 
 def find_sources(archive: Path | None, data: list[Path] | None) -> Sources:
+    """With absolute paths: Spark's processes have other folders of their own."""
     from smile.bulk.sources import Sources
 
     config = optional_config(None)
@@ -57,7 +58,7 @@ def find_sources(archive: Path | None, data: list[Path] | None) -> Sources:
     folders = _folders(data) if data else _known_folders(config)
     if not folders and archive is None:
         fail("no events are known here; name the data folder of a broker or of a run with --data, or an --archive")
-    return Sources(archive, tuple(folders))
+    return Sources(None if archive is None else archive.absolute(), tuple(folder.absolute() for folder in folders))
 
 
 def _folders(data: list[Path]) -> list[Path]:

@@ -30,8 +30,9 @@ class PlainFrame:
         return self
 
     def parquet(self, folder: str) -> None:
-        Path(folder).mkdir(parents=True)
-        pq.write_table(self.table, Path(folder) / "part-0.parquet")
+        target = Path(folder.removeprefix("file://"))
+        target.mkdir(parents=True)
+        pq.write_table(self.table, target / "part-0.parquet")
 
 
 def _frame(_spark: Any, work: Any) -> PlainFrame:

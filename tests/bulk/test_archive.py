@@ -23,6 +23,7 @@ from runtime.log.reader import LogReader
 from runtime.log.stream_log import LogCorrupt
 from smile.bulk.recompute import recompute
 from smile.bulk.sources import Sources
+from smile.cli.histories import find_sources
 from tests.bulk.archives import archive as plainly
 from tests.bulk.archives import ticks_in
 from tests.bulk.test_archive_gaps import Log
@@ -120,6 +121,31 @@ def test_a_new_column_that_is_called_as_the_ticks_are_is_refused(spark: SparkSes
         recompute(spark, grown, "V", Sources(archive, (data,)))
     with pytest.raises(Exception, match="has got a column `tick`"):
         SmileSource({"stream": "S", "archive": str(archive), "data": str(data)}).schema()
+
+
+def test_files_are_of_this_machine_and_their_paths_absolute(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster's default file system is another one, and its processes run in other folders."""
+    (tmp_path / "a b%20c").mkdir()
+    monkeypatch.chdir(tmp_path / "a b%20c")
+    monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 2)
+    program = smile.compile("stream `my S`(a int); view V = from `my S` |> aggregate n := count();")
+    spark.conf.set("fs.defaultFS", "hdfs://127.0.0.1:9/")
+    try:
+        with smile.run(program, data=Path("data")) as system:
+            for _ in range(2):
+                system.publish("my S", {"a": 1})
+                archive_logs(spark, Path("archive"), [Path("data")])
+            assert compact(spark, Path("archive")) == 1
+            system.publish("my S", {"a": 1})
+            assert recompute(spark, program, "V", find_sources(Path("archive"), [Path("data")])).rows() == [{"n": 3}]
+    finally:
+        spark.conf.unset("fs.defaultFS")
+    found = find_sources(Path("archive"), [Path("data")])
+    assert (found.archive, found.folders) == (Path.cwd() / "archive", (Path.cwd() / "data",))
+    origin = SmileSource({"stream": "my S", "archive": "archive", "data": "data"})._origin()
+    assert all(Path(piece.place).is_absolute() for piece in origin.pieces(0, 2**62))
 
 
 def test_a_second_run_adds_only_what_is_new(spark: SparkSession, tmp_path: Path) -> None:

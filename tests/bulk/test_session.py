@@ -178,4 +178,10 @@ def test_words_of_spark_are_one_sentence() -> None:
     raised = "Job aborted: Lost task 0.0\n[USER_RAISED_EXCEPTION] the sum is too large SQLSTATE: P0001\n\tat org.apache"
     assert words_of(Exception(raised)) == "the sum is too large"
     assert words_of(Exception("[PYTHON_VERSION_MISMATCH] 3.9 and 3.11. SQLSTATE: 0A000")).endswith("on every worker")
+    called = (
+        "An error occurred while calling o7.parquet.\n: org.apache.spark.SparkException: Job aborted.\n\tat org.x\n"
+    )
+    caused = "Caused by: java.net.ConnectException: Connection refused: no/127.0.0.1:9\n\tat java.base/java.net.Socket"
+    assert words_of(Exception(called)) == "Job aborted. [SparkException]"
+    assert words_of(Exception(called + caused)) == "Connection refused: no/127.0.0.1:9 [ConnectException]"
     assert words_of(Exception("plain\nand more")) == "plain"
