@@ -7,7 +7,7 @@ written or joined. `canonical` has the values that the engine computes with, for
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from compiler.bulk.expressions import spark_type
 from compiler.bulk.program import BulkProgram, bulk_program
 from compiler.bulk.writer import NotInBulk
 from mpl.typed import Column, Schema
+from runtime.log.reader import TicksGone
 from runtime.protocol.coverage import Coverage
 from smile.bulk.as_of import condition, held, require_events
 from smile.bulk.sources import Sources, reading
@@ -198,7 +199,7 @@ def _logged(spark: Any, stream: str, sources: Sources, first: int, last: int, *,
     found = held(sources, stream)
     assert found.folder is not None
     assert found.log is not None
-    with reading(found.folder) as reader:
+    with reading(found.folder) as reader, suppress(TicksGone):  # in the middle of it: then the source goes on
         ranges = reader.ranges(found.log, first, last)
         if sum(one.events for one in ranges) <= LOCAL_EVENTS_MAX:
             columns = logged_columns(found.log.columns)
@@ -207,6 +208,8 @@ def _logged(spark: Any, stream: str, sources: Sources, first: int, last: int, *,
             return spark.createDataFrame(pa.Table.from_batches(batches, arrow_schema(columns)))
     spark.dataSource.register(SmileSource)
     options = {"stream": stream, "data": str(found.folder), "from": str(first), "to": str(last)}
+    if sources.archive is not None:  # which has by then what leaves the log
+        options["archive"] = str(sources.archive)
     if accept_loss:
         options["missing"] = "skip"
     return spark.read.format("smile").options(**options).load()

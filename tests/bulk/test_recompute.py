@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,14 +13,18 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import smile
+from runtime.batch import Batch
 from runtime.bulk.archive import archive_logs
 from runtime.bulk.manifest import read_manifest
+from runtime.log.reader import LoggedStream, LogReader
+from smile.bulk import recompute as recomputing
 from smile.bulk.recompute import plan_of, recompute
 from smile.bulk.sources import Sources
 from smile.bulk.verify import compare, cut_of, verify
 from smile.cli import app
 from smile.cli.exits import Exit
 from tests.bulk.archives import archive as archive_plainly
+from tests.bulk.test_archive_gaps import Log
 
 TICKETS = Path(__file__).parents[2] / "examples" / "tickets" / "tickets.mpl"
 
@@ -80,6 +85,37 @@ def test_unknown_views_and_missing_events_are_named(spark: SparkSession, tmp_pat
         plan_of(program, "W")
     with pytest.raises(smile.SmileError, match="no events of stream `S` in nowhere"):
         recompute(spark, program, "V", Sources(None, ()), as_of=3)
+
+
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_what_leaves_the_log_meanwhile_comes_from_the_archive(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_workers: bool
+) -> None:
+    log, archive, read = Log(tmp_path / "log"), tmp_path / "archive", LogReader.batches
+    log.publish(1, 2)
+    archive_plainly(archive, log.directory.folder)
+    log.publish(3, 4, 5)
+
+    def archive_and_trim() -> None:
+        archive_plainly(archive, log.directory.folder)
+        log.trim(40)
+
+    def trimmed(reader: LogReader, stream: LoggedStream, first: int, last: int) -> Iterator[Batch]:
+        with monkeypatch.context() as unpatched:
+            unpatched.setattr(LogReader, "batches", read)
+            archive_and_trim()
+        return read(reader, stream, first, last)
+
+    program = smile.compile("stream S(a int); view V = from S |> aggregate n := count(), t := sum(a);")
+    if by_workers:
+        monkeypatch.setattr(recomputing, "LOCAL_EVENTS_MAX", 0)
+    else:
+        monkeypatch.setattr(LogReader, "batches", trimmed)
+    found = recompute(spark, program, "V", Sources(archive, (log.directory.folder,)))
+    if by_workers:  # it reads when the frame is used
+        archive_and_trim()
+    assert found.rows() == [{"n": 10, "t": 35}]
+    log.directory.close()
 
 
 @pytest.mark.usefixtures("spark")
