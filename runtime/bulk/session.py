@@ -64,13 +64,7 @@ def session(settings: SparkSettings | None = None) -> SparkSession:
     """The session of this process, or NoSpark; later calls get the same one, whatever they ask for."""
     settings = settings or SparkSettings()
     is_connect = settings.master.startswith("sc://")
-    if SparkSession.getActiveSession() is None:
-        _check_pandas()
-        if is_connect:
-            _check_connect(settings.master)
-        else:
-            _check_java()
-            _check_workers(settings)
+    check_spark(settings)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers must run the Python that the driver runs
     # A server has its own memory and jars: whoever is connected to it says only what computing needs.
     conf = {**({} if is_connect else DEFAULTS), **settings.conf, **NEEDED}
@@ -89,6 +83,18 @@ def session(settings: SparkSettings | None = None) -> SparkSession:
     if not is_connect:
         made.sparkContext.setLogLevel("ERROR")
     return made
+
+
+def check_spark(settings: SparkSettings) -> None:
+    """NoSpark if what Spark needs on this machine is not there. Starts nothing."""
+    if SparkSession.getActiveSession() is not None:
+        return
+    _check_pandas()
+    if settings.master.startswith("sc://"):
+        _check_connect(settings.master)
+    else:
+        _check_java()
+        _check_workers(settings)
 
 
 def _check_java() -> None:

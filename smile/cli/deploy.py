@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from smile.deploy.placement import Placed
     from smile.program import Program
 
+TRIES_AGAIN = "the deployment runs, and `smile recompute VIEW --install` tries again"
 PAST = {"replay": "replays its past from the logs", "bulk": "gets its past from Spark"}
 
 
@@ -60,7 +61,7 @@ def deploy(
     signer = _signer(keys or found.client_keys)
     previous = None if dry_run else _previous(found, signer, timeout)
     deployment, placed = _made(found, program, previous)
-    chosen = [] if previous is None else _choices(found, previous, deployment, program, signer, timeout)
+    chosen = [] if previous is None else _choices(found, previous, deployment, program, signer, timeout, master)
     if signer is not None:
         from runtime.security.signatures import serial_now
         from smile.deploy.bundles import sign
@@ -85,7 +86,13 @@ def deploy(
 
 
 def _choices(
-    config: Config, before: Deployment, after: Deployment, program: Program, signer: Keys | None, timeout: float
+    config: Config,
+    before: Deployment,
+    after: Deployment,
+    program: Program,
+    signer: Keys | None,
+    timeout: float,
+    master: str | None,
 ) -> list[Choice]:
     """How what is new gets its past. Leaves if it cannot, before anything has changed."""
     from smile.bulk.install import not_in_bulk
@@ -112,7 +119,26 @@ def _choices(
                 "       nothing was deployed; bring back the archive, or let the view read a new stream",
                 Exit.REFUSED,
             )
+    bulk = next((choice for choice in chosen if choice.how == "bulk"), None)
+    if bulk is not None:
+        _require_spark(bulk, master)
     return chosen
+
+
+def _require_spark(choice: Choice, master: str | None) -> None:
+    from smile.cli.histories import spark_settings
+
+    settings = spark_settings(master)
+    from runtime.bulk.session import NoSpark, check_spark
+
+    try:
+        check_spark(settings)
+    except NoSpark as error:
+        fail(
+            f"`{choice.component}` gets its past from Spark, because {choice.reason}; but {error}\n"
+            "       nothing was deployed",
+            Exit.UNREACHABLE,
+        )
 
 
 def _sources(config: Config) -> Sources | None:
@@ -155,7 +181,10 @@ def _said() -> Iterator[None]:
     try:
         yield
     except SmileError as error:
-        fail(f"{error}; the deployment runs, and `smile recompute VIEW --install` tries again", exit_code_of(error))
+        fail(f"{error}; {TRIES_AGAIN}", exit_code_of(error))
+    except typer.Exit:  # why has been said
+        typer.echo(f"       {TRIES_AGAIN}", err=True)
+        raise
 
 
 def _compiled(config: Config) -> Program:

@@ -21,6 +21,7 @@ from smile.cli.files import fail, read_source
 from smile.cli.ticks import require_past
 
 if TYPE_CHECKING:
+    from runtime.bulk.session import SparkSettings
     from smile.bulk.sources import Sources
     from smile.program import Program
     from smile.remote.system import RemoteSystem
@@ -91,20 +92,26 @@ def _known_folders(config: Any) -> list[Path]:
     return [folder for broker in config.brokers.values() for folder in logs_in(broker.data)]
 
 
+def spark_settings(master: str | None) -> SparkSettings:
+    """Of smile.toml, and this master. Leaves with an exit code if Spark is not installed."""
+    config = optional_config(None)
+    given = {} if config is None else dict(config.spark)
+    try:
+        from runtime.bulk.session import SparkSettings
+    except ImportError as error:
+        fail(f"Spark is not installed ({error}); `pip install smile-mpl[spark]` brings it", Exit.UNREACHABLE)
+    conf = {str(name): str(value) for name, value in dict(given.get("conf", {})).items()}
+    return SparkSettings(master or str(given.get("master", "local[*]")), conf, tuple(given.get("packages", ())))
+
+
 def start_spark(master: str | None) -> Any:
     """The session, after a word about it: starting takes seconds."""
     from rich.console import Console
 
-    config = optional_config(None)
-    given = {} if config is None else dict(config.spark)
-    wanted = master or str(given.get("master", "local[*]"))
-    try:
-        from runtime.bulk.session import NoSpark, SparkSettings, session
-    except ImportError as error:
-        fail(f"Spark is not installed ({error}); `pip install smile-mpl[spark]` brings it", Exit.UNREACHABLE)
-    conf = {str(name): str(value) for name, value in dict(given.get("conf", {})).items()}
-    settings = SparkSettings(wanted, conf, tuple(given.get("packages", ())))
-    with Console(stderr=True).status(f"starting Spark ({wanted})"):
+    settings = spark_settings(master)
+    from runtime.bulk.session import NoSpark, session
+
+    with Console(stderr=True).status(f"starting Spark ({settings.master})"):
         try:
             return session(settings)
         except NoSpark as error:

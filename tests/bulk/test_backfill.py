@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import smile
@@ -18,7 +20,9 @@ from smile.bulk.install import needing_state
 from smile.bulk.sources import Sources
 from smile.bulk.switching import holding
 from smile.cli import app
+from smile.cli.deploy import _said
 from smile.cli.exits import Exit
+from smile.cli.files import fail
 from smile.remote.system import RemoteSystem
 from tests.broker.processes import Brokers, Zygote, wait_for
 
@@ -29,6 +33,7 @@ HALVES = """view Halves = from Buys |> extend half := cast(cast(qty as float) / 
   |> aggregate number := count() group by half;
 """
 PATIENCE_S = 60.0
+PATIENTLY = ("--timeout", str(PATIENCE_S))
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -100,7 +105,13 @@ def sizes(system: RemoteSystem) -> dict[Any, Any]:
     return {row["qty"]: row["number"] for row in system.rows("Sizes")}
 
 
-def test_views_get_their_past_from_spark_while_brokers_serve(project: Project) -> None:
+def test_what_fails_after_the_deployment_says_how_to_try_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), _said():
+        fail("Spark has ended", Exit.UNREACHABLE)
+    assert "smile recompute VIEW --install` tries again" in capsys.readouterr().err
+
+
+def test_views_get_their_past_from_spark_while_brokers_serve(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     with smile.connect(project.brokers.address) as system:
         for first in range(0, len(EVENTS), 50):
             project.publish(system, EVENTS[first : first + 50])
@@ -110,12 +121,22 @@ def test_views_get_their_past_from_spark_while_brokers_serve(project: Project) -
     (project.folder / "shop.mpl").write_text(STREAM + SOLD + SIZES + HALVES)
 
     project.configure(spark="")  # nobody has the past: nothing is deployed
-    code, said = project.run("deploy")
+    code, said = project.run("deploy", *PATIENTLY)
     assert code == Exit.REFUSED, said
     assert "`Sizes` cannot get its past: the log of Buys no longer has everything" in said
 
     project.configure()
-    deployed = project.json("deploy")
+    with monkeypatch.context() as patched, smile.connect(project.brokers.address) as system:
+        patched.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
+        patched.setenv("JAVA_HOME", "nowhere")
+        before = project.brokers.status(system, "a")["deployment"]
+        code, said = project.run("deploy", *PATIENTLY)
+        assert code == Exit.UNREACHABLE, said
+        assert "`Sizes` gets its past from Spark" in said
+        assert "but Spark needs Java, and there is none at nowhere" in said
+        assert project.brokers.status(system, "a")["deployment"] == before, "nothing was deployed"
+
+    deployed = project.json("deploy", *PATIENTLY)
     chosen = {one["component"]: (one["how"], one["reason"]) for one in deployed["backfill"]}
     assert chosen["Sizes"] == ("bulk", "the log of Buys no longer has everything")
     assert chosen["Halves"][0] == "bulk"
