@@ -35,7 +35,7 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from runtime.batch import Batch
 from runtime.bulk.archive_files import group_ticks
@@ -324,7 +324,7 @@ class PruningReader(EventReader):
             yield one
 
 
-class EventStreamReader(DataSourceStreamReader):
+class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The offset is a tick: everything up to it has been read."""
 
     def __init__(self, origin: Origin, names: tuple[str, ...], first: int, limit: int) -> None:
@@ -332,6 +332,11 @@ class EventStreamReader(DataSourceStreamReader):
         self._names = names
         self._first = first
         self._limit = limit
+        self._target = TICK_MAX
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """What comes later is for another run. Without this Spark would take everything at once."""
+        self._target = self._origin.latest()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         return ReadMaxRows(self._limit)
@@ -340,7 +345,7 @@ class EventStreamReader(DataSourceStreamReader):
         return {TICK: self._first - 1}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802  Spark's name
-        latest = max(self._origin.latest(), start[TICK])
+        latest = max(min(self._origin.latest(), self._target), start[TICK])
         if isinstance(limit, ReadAllAvailable):
             return {TICK: latest}
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._limit

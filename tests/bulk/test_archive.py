@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import smile
 from bench.archive import measure
@@ -18,7 +19,7 @@ from runtime.bulk import archive as archiving
 from runtime.bulk.archive import archive_logs, compact
 from runtime.bulk.archive_files import verify_files
 from runtime.bulk.manifest import ArchiveBusy, ArchivedStream, ArchiveError, Manifest, read_manifest, write_manifest
-from runtime.bulk.source import SmileSource
+from runtime.bulk.source import EventStreamReader, SmileSource
 from runtime.log.reader import LogReader
 from runtime.log.stream_log import LogCorrupt
 from smile.bulk.recompute import recompute
@@ -251,6 +252,30 @@ def test_a_stream_query_takes_what_comes_in_bounded_steps(spark: SparkSession, t
         query.stop()
     assert sorted(row["id"] for row in spark.read.parquet(str(sink)).collect()) == list(range(1, 121))
     assert len(batches) >= 3
+
+
+def test_what_is_available_now_is_taken_in_bounded_steps_and_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    data, sink = tmp_path / "data", tmp_path / "sink"
+    publish(data, range(1, 61), size=10)
+    spark.dataSource.register(SmileSource)
+    query = (
+        spark.readStream.format("smile")
+        .options(stream="Trades", data=str(data), columns="id", maxEventsPerTrigger="30")
+        .load()
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "progress"))
+        .trigger(availableNow=True)
+        .start(str(sink))
+    )
+    query.awaitTermination()
+    assert [one["numInputRows"] for one in query.recentProgress if one["numInputRows"]] == [30, 30]
+    assert sorted(row["id"] for row in spark.read.parquet(str(sink)).collect()) == list(range(1, 61))
+    origin = SmileSource({"stream": "Trades", "data": str(data)})._origin()
+    reader, end = EventStreamReader(origin, ("id",), 0, 30), origin.latest()
+    reader.prepareForTriggerAvailableNow()
+    publish(data, range(61, 71))
+    assert origin.latest() > end
+    assert reader.latestOffset({"tick": -1}, ReadAllAvailable()) == {"tick": end}
 
 
 def test_two_writers_cannot_both_be_next(tmp_path: Path) -> None:
