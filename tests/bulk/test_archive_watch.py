@@ -6,9 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from runtime.broker import archived
 from runtime.broker.archived import ArchiveWatch
 from runtime.broker.log_access import LogAccess
 from runtime.bulk.manifest import ArchivedStream, Manifest, read_manifest, write_manifest
@@ -70,6 +72,40 @@ def test_missing_and_damaged_files_bound_it(log: Log, watch: ArchiveWatch, tmp_p
     assert watch.look()[0] == {"S": 39}
     first.unlink()
     assert watch.look()[0] == {"S": 9}
+
+
+def test_files_whose_ticks_have_left_the_log_are_not_read_again(log: Log, watch: ArchiveWatch, tmp_path: Path) -> None:
+    target = tmp_path / "archive"
+    archive(target, log.directory.folder)
+    log.publish(4)
+    archive(target, log.directory.folder)
+    first, second = (target / file.path for file in read_manifest(target).streams["S"].files)
+    log.trim(watch.look()[0]["S"])
+    for path in (first, second):
+        path.write_bytes(bytes(path.stat().st_size))
+    started_again = ArchiveWatch(target, log.directory.folder)
+    held, problem = started_again.look()
+    assert held == {"S": 39}
+    assert str(second) in problem
+    first.unlink()  # that is the only copy: it is missed all the same
+    assert started_again.look()[0] == {"S": 9}
+
+
+def test_a_manifest_counts_when_it_is_on_disk(
+    log: Log, watch: ArchiveWatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer makes it visible first; nothing may be trimmed on the word of what a power failure takes away."""
+    target = tmp_path / "archive"
+    archive(target, log.directory.folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(archived, "sync_folder", mock.Mock(side_effect=OSError("no answer")))
+        for _ in range(2):
+            with pytest.raises(OSError, match="no answer"):
+                watch.look()
+    synced = mock.Mock()
+    monkeypatch.setattr(archived, "sync_folder", synced)
+    assert watch.look()[0] == {"S": 30}
+    synced.assert_called_once_with(target / "manifests")
 
 
 def test_a_manifest_that_went_back_lowers_it(log: Log, watch: ArchiveWatch, tmp_path: Path) -> None:
