@@ -9,6 +9,7 @@ cannot be archived does not keep the others from it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -41,7 +42,8 @@ FILE_ROWS = 4_000_000
 """Events of one compacted file: some 50 to 150 megabytes."""
 
 COMPACT_FILES_MIN = 8
-"""So many small neighbours are worth rewriting as one file."""
+"""So many small neighbours of about one size are worth rewriting as one file, which is of the next size then. So an
+event is rewritten once for each size, and not whenever a few more have come."""
 
 TABLE = "table "
 """Logs of tables are called so; their rows travel with the deployment."""
@@ -236,7 +238,7 @@ def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
                 while True:
                     manifest = read_manifest(archive)
                     run = _small_run(manifest.streams[name].files, rows)
-                    if len(run) < COMPACT_FILES_MIN:
+                    if not run:
                         break
                     write_manifest(archive, _compacted(spark, archive, manifest, name, run))
                     gone += len(run) - 1
@@ -247,18 +249,33 @@ def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
 
 
 def _small_run(files: Sequence[ArchivedFile], rows: int) -> tuple[ArchivedFile, ...]:
-    """The first run of neighbours that together fit into one file."""
+    """The neighbours to rewrite next: enough of one size, smaller ones between them included, or all that fit into one
+    file. Empty if there are none."""
+    sizes = {_size(file) for file in files if file.rows < rows // 2}
+    for size in sorted(sizes):
+        for run, is_full in _runs(files, rows, size):
+            if is_full or sum(_size(file) == size for file in run) >= COMPACT_FILES_MIN:
+                return run
+    return ()
+
+
+def _runs(files: Sequence[ArchivedFile], rows: int, size: int) -> Iterator[tuple[tuple[ArchivedFile, ...], bool]]:
+    """Neighbours up to this size that together fit into one file, and whether the next one would not."""
     run: list[ArchivedFile] = []
     for file in files:
-        if sum(one.rows for one in run) + file.rows > rows:
-            if len(run) >= COMPACT_FILES_MIN:
-                break
+        is_small = file.rows < rows // 2 and _size(file) <= size
+        is_full = is_small and len(run) > 1 and sum(one.rows for one in run) + file.rows > rows
+        if is_full or not is_small:
+            yield tuple(run), is_full
             run = []
-        if file.rows < rows // 2:
+        if is_small:
             run.append(file)
-        else:
-            run = []
-    return tuple(run)
+    yield tuple(run), False
+
+
+def _size(file: ArchivedFile) -> int:
+    """Files of one size differ by less than COMPACT_FILES_MIN times."""
+    return int(math.log(file.rows, COMPACT_FILES_MIN))
 
 
 def _compacted(

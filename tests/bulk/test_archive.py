@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +20,15 @@ from bench.archive import measure
 from runtime.bulk import archive as archiving
 from runtime.bulk.archive import archive_logs, compact
 from runtime.bulk.archive_files import verify_files
-from runtime.bulk.manifest import ArchiveBusy, ArchivedStream, ArchiveError, Manifest, read_manifest, write_manifest
+from runtime.bulk.manifest import (
+    ArchiveBusy,
+    ArchivedFile,
+    ArchivedStream,
+    ArchiveError,
+    Manifest,
+    read_manifest,
+    write_manifest,
+)
 from runtime.bulk.source import EventStreamReader, SmileSource
 from runtime.log.reader import LogReader
 from runtime.log.stream_log import LogCorrupt
@@ -216,6 +226,24 @@ def test_small_files_are_compacted_and_nothing_changes(
     assert len(read_manifest(archive).retired) == 4, "readers that began before still have them"
     assert read(spark, archive=str(archive)) == before
     assert verify_files(archive) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_event_is_rewritten_a_few_times_only(seed: int) -> None:
+    """Rounds of any size, each followed by compaction."""
+    chance, files, rewritten, rounds, largest = random.Random(seed), list[ArchivedFile](), 0, 3_000, 5_000
+    for tick in range(rounds):
+        files.append(ArchivedFile("", tick, tick, chance.choice([1, 10, chance.randrange(1, 60)]), 0, ""))
+        while run := archiving._small_run(files, largest):
+            at, count = files.index(run[0]), sum(file.rows for file in run)
+            assert files[at : at + len(run)] == list(run)
+            assert count <= largest
+            files[at : at + len(run)] = [ArchivedFile("", run[0].first_tick, run[-1].last_tick, count, 0, "")]
+            rewritten += count
+    events, sizes = sum(file.rows for file in files), int(math.log(largest, archiving.COMPACT_FILES_MIN)) + 1
+    assert rewritten <= events * sizes
+    assert len(files) <= events / (largest / 2) + archiving.COMPACT_FILES_MIN * sizes
+    assert [file.first_tick for file in files[1:]] == [file.last_tick + 1 for file in files[:-1]]
 
 
 def test_ticks_and_columns_are_pruned(spark: SparkSession, tmp_path: Path) -> None:
