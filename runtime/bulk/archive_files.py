@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,10 @@ from runtime.bulk.manifest import ArchiveBusy, ArchivedFile, ArchivedStream, Arc
 from runtime.files import make_folder, sync_folder
 
 UNFINISHED = "unfinished"
+LOCK_WAIT_S = 60.0
+"""So long a run waits for another one; two that follow the same logs take turns."""
+
+LOCK_LOOK_S = 0.1
 DIGEST_CHUNK_BYTES = 1 << 20
 _NAME = re.compile(r"(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
@@ -37,18 +42,27 @@ def spark_path(path: Path) -> str:
 
 @contextmanager
 def locked(archive: Path) -> Iterator[None]:
-    """One writer at a time. A killed one leaves no lock behind."""
+    """One writer at a time: wait for another one, or ArchiveBusy after a while. A killed one leaves no lock behind."""
     make_folder(archive)
     handle = os.open(archive / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ArchiveBusy(f"{archive}: another run is under way") from None
+        end = time.monotonic() + LOCK_WAIT_S
+        while not _is_locked(handle):
+            if time.monotonic() >= end:
+                raise ArchiveBusy(f"{archive}: another run is under way")
+            time.sleep(LOCK_LOOK_S)
         shutil.rmtree(archive / UNFINISHED, ignore_errors=True)
         yield
     finally:
         os.close(handle)
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def written(archive: Path, stream: str, frame: DataFrame, tick: str) -> tuple[ArchivedFile, ...]:

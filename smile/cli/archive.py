@@ -71,7 +71,7 @@ def _follow(
     failures = 0
     known: dict[str, str] = {}
     while True:
-        sources = _sources(archive, data)  # there may be more brokers by now
+        sources = _sources(archive, data, quiet=True)  # there may be more brokers by now
         try:
             done = _round(spark, sources, compact=True, accept_gaps=accept_gaps, quiet=as_json)
             if done["events"]:
@@ -93,8 +93,8 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _sources(archive: Path | None, data: list[Path] | None) -> Sources:
-    sources = find_sources(archive, data)
+def _sources(archive: Path | None, data: list[Path] | None, *, quiet: bool = False) -> Sources:
+    sources = find_sources(archive, data, quiet=quiet)
     if not sources.folders:
         fail("no logs are known here; name the data folder of a broker or of a run with --data")
     return sources

@@ -23,6 +23,7 @@ from smile.cli.ticks import require_past
 if TYPE_CHECKING:
     from runtime.bulk.session import SparkSettings
     from smile.bulk.sources import Sources
+    from smile.deploy.config import Config
     from smile.program import Program
     from smile.remote.system import RemoteSystem
 
@@ -47,8 +48,9 @@ DEFAULT_ARCHIVE = Path("archive")
 KNOWN_POLL_S = 0.05
 
 
-def find_sources(archive: Path | None, data: list[Path] | None) -> Sources:
-    """With absolute paths: Spark's processes have other folders of their own."""
+def find_sources(archive: Path | None, data: list[Path] | None, *, quiet: bool = False) -> Sources:
+    """With absolute paths: Spark's processes have other folders of their own. `quiet`: no word about brokers whose logs
+    cannot be seen here."""
     from smile.bulk.sources import Sources
 
     config = optional_config(None)
@@ -56,7 +58,7 @@ def find_sources(archive: Path | None, data: list[Path] | None) -> Sources:
         archive = config.path.parent / str(config.spark["archive"])
     if archive is None and DEFAULT_ARCHIVE.is_dir():
         archive = DEFAULT_ARCHIVE
-    folders = _folders(data) if data else _known_folders(config)
+    folders = _folders(data) if data else _known_folders(config, quiet=quiet)
     if not folders and archive is None:
         fail("no events are known here; name the data folder of a broker or of a run with --data, or an --archive")
     return Sources(None if archive is None else archive.absolute(), tuple(folder.absolute() for folder in folders))
@@ -81,15 +83,21 @@ def logs_in(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.rglob(FILE_NAME) if not path.parent.name.startswith(DAMAGED))
 
 
-def _known_folders(config: Any) -> list[Path]:
+def _known_folders(config: Config | None, *, quiet: bool) -> list[Path]:
     from smile.deploy.run_record import find_run
 
     run = find_run(Path.cwd())
     if run is not None:
         return _folders([run.folder])
-    if config is None:
-        return []
-    return [folder for broker in config.brokers.values() for folder in logs_in(broker.data)]
+    found: list[Path] = []
+    for name, broker in () if config is None else config.brokers.items():
+        inside = logs_in(broker.data)
+        if not inside and not quiet:
+            typer.echo(
+                f"smile: no log of broker {name} can be seen in {broker.data}: its streams are left out", err=True
+            )
+        found += inside
+    return found
 
 
 def spark_settings(master: str | None) -> SparkSettings:

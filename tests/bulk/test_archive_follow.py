@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from runtime.batch import Batch
 from runtime.broker.archived import ArchiveWatch
-from runtime.bulk import source
+from runtime.bulk import archive_files, source
 from runtime.bulk.archive_files import locked
 from runtime.bulk.columns import TICK, logged_columns
 from runtime.bulk.manifest import newest_number
@@ -27,6 +27,7 @@ from runtime.log import reader as reading
 from smile.cli import app
 from smile.cli.exits import Exit
 from smile.cli.files import fail
+from smile.cli.histories import find_sources
 from smile.errors import SmileError
 from tests.bulk.archives import archive, ticks_in, without_spark
 from tests.bulk.test_archive_gaps import Log
@@ -174,9 +175,25 @@ def test_following_archives_what_comes_until_it_is_told_to_stop(
     assert ticks_in(tmp_path / "archive") == ticks_of(1, 3)
 
 
+def test_a_run_waits_for_another_one(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.publish(1)
+    other = ExitStack()
+    other.enter_context(locked(tmp_path / "archive"))
+    looks = itertools.count(1)
+    sleep = mock.Mock(side_effect=lambda _seconds: other.close() if next(looks) == 3 else None)
+    monkeypatch.setattr(archive_files, "time", mock.Mock(sleep=sleep, monotonic=time.monotonic))
+    archive(tmp_path / "archive", log.directory.folder)
+    assert sleep.call_count == 3
+    assert ticks_in(tmp_path / "archive") == ticks_of(1)
+
+
 def test_following_waits_for_another_run_but_not_for_ever(
-    log: Log, tmp_path: Path, follow: Callable[[Callable[[int], object]], Result]
+    log: Log,
+    tmp_path: Path,
+    follow: Callable[[Callable[[int], object]], Result],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(archive_files, "LOCK_WAIT_S", 0.0)
     log.publish(1)
     with locked(tmp_path / "archive"):
         result = follow(lambda _number: None)
@@ -217,3 +234,18 @@ def test_a_stream_that_cannot_be_archived_does_not_keep_the_others_from_it(
     assert [(one["stream"], one["events"]) for one in told["streams"]] == [("T", 1)]
     assert list(told["failed"]) == ["S"]
     assert "S was not archived: " in result.stderr
+
+
+def test_brokers_whose_logs_cannot_be_seen_are_named(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brokers = "".join(
+        f'[brokers.{name}]\naddress = "tcp://127.0.0.1:{port}"\ndata = "{data}"\n'
+        for name, port, data in (("here", 7001, "log"), ("there", 7002, "elsewhere"))
+    )
+    (tmp_path / "smile.toml").write_text(brokers)
+    monkeypatch.chdir(tmp_path)
+    assert find_sources(None, None).folders == (log.directory.folder,)
+    said = capsys.readouterr().err
+    assert "no log of broker there can be seen in" in said
+    assert "broker here" not in said
