@@ -6,7 +6,7 @@ whose section [spark] also says which master to use: `master`, `conf`, `packages
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,11 +161,26 @@ class Past:
     def wait_for(self, relation: str, tick: int, sources: Sources, timeout: float) -> None:
         """Until no event with a tick up to this one can come any more. Leaves with an exit code if that is not soon,
         or if the sources do not reach so far."""
-        from smile.bulk.as_of import require_reach, said
-        from smile.errors import TimedOut
+        from smile.bulk.as_of import require_reach
 
         require_past(tick)
         require_reach(sources, tick)
+        self._wait_until_known(relation, tick, timeout)
+
+    def newest(self, relation: str, bases: Collection[str], sources: Sources, timeout: float) -> int:
+        """The tick of the newest event of these streams that is logged or archived by now, when no event up to it can
+        come any more: what is computed of all events is as of this tick."""
+        from runtime.protocol.coverage import NO_TICK
+
+        streams = [name for name in bases if name in self.program.checked.program.streams]
+        tick = max(sources.latest(streams).values(), default=NO_TICK)
+        self._wait_until_known(relation, tick, timeout)
+        return tick
+
+    def _wait_until_known(self, relation: str, tick: int, timeout: float) -> None:
+        from smile.bulk.as_of import said
+        from smile.errors import TimedOut
+
         if self.system is None:  # nothing runs: what is logged is all there is
             return
         end = monotonic() + timeout

@@ -66,8 +66,10 @@ def recompute(
         if install:
             install_view(before, view, sources, tick, timeout, master, as_json=as_json)
             return
-        plan_of(before.program, view)
-        if tick is not None:
+        bulk = plan_of(before.program, view)
+        if tick is None:
+            tick = before.newest(view, bulk.sources, sources, timeout)
+        else:
             before.wait_for(view, tick, sources, timeout)
         with spark_session(master) as spark:
             found = recompute_view(

@@ -4,6 +4,7 @@ are missing, where they were looked for, and what helps. Without Spark."""
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from smile.bulk.as_of import Held, condition, require_events, require_reach
 from smile.bulk.sources import Sources
 from smile.cli import app
 from smile.cli.exits import Exit
+from smile.cli.histories import Past
 
 SOURCES = Sources(Path("history"), (Path("data"),))
 
@@ -72,6 +74,21 @@ def test_an_archive_that_ends_earlier_is_not_asked(tmp_path: Path) -> None:
     with pytest.raises(smile.SmileError, match=r"ends at .*name a broker's data folder with --data"):
         require_reach(Sources(tmp_path, ()), 5)
     require_reach(Sources(tmp_path, (Path("data"),)), 5)
+
+
+def test_all_events_are_those_up_to_a_tick_when_none_can_come_below_it(tmp_path: Path) -> None:
+    """A slower stream may still have events below the newest one of a faster stream."""
+    program = smile.compile("stream S(a int); stream T(a int); view V = merge S, T;")
+    with smile.run(program, data=tmp_path) as system:
+        tick = system.publish("S", {"a": 1})
+    sources, known = Sources(None, (tmp_path,)), iter([tick - 9, tick - 1, tick, tick + 9])
+    brokers = mock.Mock(known_up_to=mock.Mock(side_effect=lambda _: next(known)))
+    assert Past(program, None, brokers).newest("V", ("S", "T"), sources, timeout=60) == tick
+    assert brokers.known_up_to.call_count == 3
+    assert Past(program, None, None).newest("V", ("S", "T"), sources, timeout=60) == tick
+    behind = mock.Mock(known_up_to=mock.Mock(return_value=tick - 1))
+    with pytest.raises(smile.SmileError, match="are known up to"):
+        Past(program, None, behind).newest("V", ("S", "T"), sources, timeout=0)
 
 
 def test_ticks_as_a_condition() -> None:
