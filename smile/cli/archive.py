@@ -1,4 +1,4 @@
-"""`smile archive`: move what the logs have into the archive, once or for as long as it runs."""
+"""`smile archive`: move what the logs have into the archive, once or for as long as it runs; or check what is there."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ def archive(
     accept_gaps: Annotated[
         bool, typer.Option("--accept-gaps", help="Go on without events that left a log before they were archived.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: read all archived files, and compare their checksums.")
+    ] = False,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +51,9 @@ def archive(
 
     Example: smile archive --data .smile/tickets --archive archive --follow
     """
+    if check:
+        _check(find_sources(archive, data, quiet=True).archive or DEFAULT_ARCHIVE, as_json=as_json)
+        return
     sources = _sources(archive, data)  # before Spark is started for nothing
     with spark_session(master) as spark:
         if not follow:
@@ -63,6 +69,27 @@ def archive(
         except KeyboardInterrupt:
             if not as_json:
                 typer.echo("stopped; what is archived is whole, and the next run goes on from there")
+
+
+def _check(archive: Path, *, as_json: bool) -> None:
+    """Leaves with exit code 1 if a file is not what it was."""
+    from runtime.bulk.archive_files import verify_files
+    from runtime.bulk.manifest import ArchiveError, read_manifest
+
+    try:
+        count, wrong = len(read_manifest(archive).paths), verify_files(archive)
+    except (ArchiveError, OSError) as error:
+        fail(str(error), Exit.FAILED)
+    if as_json:
+        typer.echo(json.dumps({"archive": str(archive), "files": count, "wrong": wrong}))
+    else:
+        for what in wrong:
+            typer.echo(what)
+        typer.echo(
+            f"{archive}: {count} files, {f'{len(wrong)} of them wrong' if wrong else 'all as they were written'}"
+        )
+    if wrong:
+        raise typer.Exit(Exit.FAILED)
 
 
 def _follow(

@@ -249,3 +249,28 @@ def test_brokers_whose_logs_cannot_be_seen_are_named(
     said = capsys.readouterr().err
     assert "no log of broker there can be seen in" in said
     assert "broker here" not in said
+
+
+def test_archived_files_are_checked_without_spark(log: Log, tmp_path: Path) -> None:
+    target = tmp_path / "archive"
+    log.publish(1)
+    archive(target, log.directory.folder)
+    log.publish(2)
+    archive(target, log.directory.folder)
+
+    def check(*more: str) -> Result:
+        return CliRunner().invoke(app, ["archive", "--check", "--archive", str(target), *more])
+
+    assert check().exit_code == 0
+    assert "2 files, all as they were written" in check().stdout
+    first, second = sorted((target / "streams" / "S").glob("*.parquet"))
+    first.unlink()
+    second.write_bytes(bytes(second.stat().st_size))
+    result = check("--json")
+    assert result.exit_code == Exit.FAILED
+    assert json.loads(result.stdout)["wrong"] == [f"{first} is missing", f"{second} was changed or is damaged"]
+    for manifest in (target / "manifests").glob("*.json"):
+        manifest.write_text("{")
+    result = check()
+    assert result.exit_code == Exit.FAILED
+    assert "cannot be read" in result.stderr
