@@ -43,7 +43,7 @@ from smile.gateway.bounds import (
 )
 from smile.gateway.description import describe, filtered, streams_below
 from smile.gateway.feed import Busy, Event, Feed, Feeds
-from smile.gateway.json_values import BadBody, ticks_to_json, to_text
+from smile.gateway.json_values import BadBody, to_text
 from smile.gateway.metrics import metrics_text
 from smile.gateway.publishing import KeyReused, Posting, TooManyRows
 from smile.gateway.rights import HttpUser, HttpUsers, NoToken
@@ -97,7 +97,7 @@ class Site:
         self._look_at = 0.0
         self._system: aio.RemoteSystem | None = None
         self._feeds: Feeds | None = None
-        self._posting: Posting | None = None
+        self.posting = Posting()
 
     async def system(self) -> aio.RemoteSystem:
         """Raises ConnectFailed while the broker has nothing deployed."""
@@ -110,7 +110,6 @@ class Site:
                 await made.__aenter__()
                 self._system = made
                 self._feeds = Feeds(made)
-                self._posting = Posting(made)
             return self._system
 
     async def _leave_if_outdated(self, system: aio.RemoteSystem) -> None:
@@ -125,11 +124,6 @@ class Site:
         await self.system()
         assert self._feeds is not None
         return self._feeds
-
-    async def posting(self) -> Posting:
-        await self.system()
-        assert self._posting is not None
-        return self._posting
 
     async def close(self) -> None:
         if self._feeds is not None:
@@ -272,10 +266,9 @@ async def publish(request: Request) -> Response:
     user = site.user(request)
     name = request.path_params["name"]
     user.check_publish(name)
-    posting = await site.posting()
     body = await _body(request)
-    ticks = await posting.post(user.name, name, body, request.headers.get("idempotency-key"))
-    return _json(ticks_to_json(ticks))
+    key = request.headers.get("idempotency-key")
+    return _json(await site.posting.post(await site.system(), user.name, name, body, key))
 
 
 async def _body(request: Request) -> bytes:

@@ -21,7 +21,7 @@ from websockets.typing import Origin
 import smile
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.placement import hosted_components
-from smile.gateway import feed
+from smile.gateway import app, feed
 from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
@@ -184,12 +184,54 @@ def test_the_same_request_twice_is_one_publish(http: httpx.Client, item: int, ke
     assert first.status_code == second.status_code == 200
     assert first.json() == second.json()
     assert rows(http, "Sold", item) == [{"item": item, "total": 1}]
-    if "/" not in key:
-        assert http.post("/streams/Sales", json=sale(item, 2), headers=headers).status_code == 409
+    same = json.dumps(dict(reversed(sale(item).items())), indent=1)
+    assert http.post("/streams/Sales", content=same, headers=headers).json() == first.json(), "written differently"
+    for other in (sale(item, 2), [sale(item), sale(item)]):
+        assert http.post("/streams/Sales", json=other, headers=headers).status_code == 409
     refused = http.post("/streams/Sales", json=sale(item, 500), headers={"Idempotency-Key": key.format(f"{item}9")})
     assert refused.status_code == 422, "and the key can be used again"
     repaired = http.post("/streams/Sales", json=sale(item, 5), headers={"Idempotency-Key": key.format(f"{item}9")})
     assert repaired.status_code == 200
+
+
+def test_a_numbered_key_holds_at_another_gateway(brokers: LocalBrokers, http: httpx.Client, item: int) -> None:
+    headers = {"Idempotency-Key": f"num/{item}"}
+    first = http.post("/streams/Sales", json=sale(item), headers=headers)
+    gateway = start_gateway(brokers.address, "127.0.0.1", 0)
+    try:
+        with httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as other:
+            two = other.post("/streams/Sales", json=[sale(item), sale(item)], headers=headers)
+            assert two.status_code == 409
+            assert other.post("/streams/Sales", json=sale(item), headers=headers).json() == first.json()
+    finally:
+        gateway.close()
+    assert rows(http, "Sold", item) == [{"item": item, "total": 1}]
+
+
+@pytest.mark.parametrize("key", ["till/{}", "some-key-{}"])
+def test_repeated_after_504_it_is_still_one_publish(
+    brokers: LocalBrokers, item: int, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "CONNECT_SECONDS", 1.0)
+    gateway = start_gateway(brokers.address, "127.0.0.1", 0)
+    try:
+        with httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http:
+            eventually(lambda: http.get("/views").status_code == 200, "the connection")
+            headers = {"Idempotency-Key": key.format(item)}
+            brokers.pause("b1")
+            try:
+                uncertain = http.post("/streams/Sales", json=sale(item), headers=headers)
+            finally:
+                brokers.resume("b1")
+            assert uncertain.status_code == 504
+            eventually(
+                lambda: http.post("/streams/Sales", json=sale(item), headers=headers).status_code == 200, "the repeat"
+            )
+            assert http.post("/streams/Sales", json=sale(item, 2), headers=headers).status_code == 409
+            eventually(lambda: http.get("/views/Sold").status_code == 200, "the broker")
+            assert rows(http, "Sold", item) == [{"item": item, "total": 1}]
+    finally:
+        gateway.close()
 
 
 def test_server_sent_events_and_resumption(http: httpx.Client, item: int) -> None:
