@@ -164,6 +164,9 @@ class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
     async def status(self) -> dict[str, dict[str, Any]]:
         return await self._do(self.sync.status)
 
+    async def own_status(self) -> dict[str, Any]:
+        return await self._do(self.sync.own_status)
+
 
 class AsyncSubscription:
     """As `smile.Subscription`; belongs to the event loop in which it was made."""

@@ -247,6 +247,12 @@ class Connection:
                 found[broker] = dict(answer.body)
         return found
 
+    def own_status(self, timeout: float | None = None) -> dict[str, Any]:
+        """What the broker at `address` says about itself. Raises RequestRefused, TimeoutError."""
+        answer = self._request(self.address, control.Status, timeout).result()
+        assert isinstance(answer, control.StatusReply)
+        return dict(answer.body)
+
     def deploy(self, deployment: Mapping[str, Any], address: str | None = None) -> None:
         """Give a deployment to the broker at this address. Raises RequestRefused, TimeoutError."""
         self._ask(address or self.address, lambda number: control.Deploy(number, deployment))

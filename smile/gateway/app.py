@@ -1,7 +1,6 @@
 """The routes of the gateway, and how errors look to those who call them.
 
-Everything is done by the public client (`smile.aio`), over one connection that is made with the first request that
-needs it: the gateway may start before anything is deployed.
+Everything is done by the public client (`smile.aio`), over the one connection of `smile/gateway/site.py`.
 """
 
 from __future__ import annotations
@@ -9,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from os import PathLike
 from pathlib import Path
-from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -24,8 +22,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from smile import aio
 from smile.errors import (
+    Closed,
     ConnectFailed,
     NotAllowed,
     PublishError,
@@ -40,19 +38,15 @@ from smile.gateway.bounds import (
     BODY_SECONDS_MAX,
     CLIENTS_MAX,
     SNAPSHOT_ROWS_MAX,
+    WAITING_MAX,
 )
 from smile.gateway.description import describe, filtered, streams_below
-from smile.gateway.feed import Busy, Event, Feed, Feeds
+from smile.gateway.feed import Busy, Event, Feed
 from smile.gateway.json_values import BadBody, to_text
 from smile.gateway.metrics import metrics_text
-from smile.gateway.publishing import KeyReused, Posting, TooManyRows
-from smile.gateway.rights import HttpUser, HttpUsers, NoToken
-
-CONNECT_SECONDS = 5.0
-"""For everything that a request waits for."""
-
-LOOK_SECONDS = 2.0
-"""So often, and only when somebody asks for something, it is checked whether there is a new deployment."""
+from smile.gateway.publishing import KeyReused, TooManyRows
+from smile.gateway.rights import HttpUsers, NoToken
+from smile.gateway.site import Site
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
@@ -69,6 +63,7 @@ STATUS_OF = (
     (Busy, 503),
     (ConnectFailed, 503),
     (TimedOut, 503),
+    (Closed, 503),
     (PublishUncertain, 504),
     (SmileError, 400),
 )
@@ -86,59 +81,6 @@ class Refused(SmileError):
         self.status = status
 
 
-class Site:
-    """What the routes share: the connection, the feeds, and who may do what."""
-
-    def __init__(self, address: str, keys: str | PathLike[str] | None, users: HttpUsers) -> None:
-        self.users = users
-        self._address = address
-        self._keys = keys
-        self._lock = asyncio.Lock()
-        self._look_at = 0.0
-        self._system: aio.RemoteSystem | None = None
-        self._feeds: Feeds | None = None
-        self.posting = Posting()
-
-    async def system(self) -> aio.RemoteSystem:
-        """Raises ConnectFailed while the broker has nothing deployed."""
-        async with self._lock:
-            if self._system is not None and monotonic() >= self._look_at:
-                self._look_at = monotonic() + LOOK_SECONDS
-                await self._leave_if_outdated(self._system)
-            if self._system is None:
-                made = aio.connect(self._address, keys=self._keys, name="http gateway", timeout=CONNECT_SECONDS)
-                await made.__aenter__()
-                self._system = made
-                self._feeds = Feeds(made)
-            return self._system
-
-    async def _leave_if_outdated(self, system: aio.RemoteSystem) -> None:
-        """After a new deployment the next request connects again; readers come back and get a snapshot."""
-        digests = {body.get("deployment") for body in (await system.status()).values() if "error" not in body}
-        if digests - {system.sync.deployment.digest}:
-            log.info("the deployment has changed")
-            await self.close()
-            self._system = None
-
-    async def feeds(self) -> Feeds:
-        await self.system()
-        assert self._feeds is not None
-        return self._feeds
-
-    async def close(self) -> None:
-        if self._feeds is not None:
-            await self._feeds.close()
-        if self._system is not None:
-            await self._system.close()
-
-    def user(self, connection: HTTPConnection) -> HttpUser:
-        """Who asks. A page of another site must not speak for the user whose browser runs it."""
-        origin = connection.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != connection.headers.get("host"):
-            raise Refused(403, f"a page of {origin} may not use this gateway")
-        return self.users.user(connection.headers.get("authorization"), connection.query_params.get("token"))
-
-
 # Requests
 
 
@@ -152,20 +94,18 @@ async def page(request: Request) -> Response:
 
 
 async def health(request: Request) -> Response:
-    """Without a token: says only whether the broker answers."""
+    """Without a token: says only whether the gateway's own broker answers. What others do is in the metrics."""
     site: Site = request.app.state.site
-    status = await (await site.system()).status()
-    answering = [name for name, body in status.items() if "error" not in body]
-    if not answering:
-        raise Refused(503, "no broker answers")
-    return _json({"status": "ok" if len(answering) == len(status) else "degraded", "brokers": len(status)})
+    system = await site.system()
+    await system.own_status()
+    return _json({"status": "ok", "brokers": len(system.sync.deployment.brokers)})
 
 
 async def metrics(request: Request) -> Response:
     site: Site = request.app.state.site
     site.user(request)
-    feeds = await site.feeds()
-    text = metrics_text(await (await site.system()).status(), feeds.readers)
+    link = await site.link()
+    text = metrics_text(await link.system.status(), link.feeds.readers)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -202,12 +142,12 @@ async def changes(request: Request) -> Response:
 
 async def _feed(site: Site, connection: HTTPConnection) -> Feed:
     user = site.user(connection)
-    system = await site.system()
+    link = await site.link()
+    system, feeds = link.system, link.feeds
     name = connection.path_params["name"]
     declared = system.program.subscriptions.get(name)
     relation = name if declared is None else declared.view
     user.check_read(relation, streams_below(system.program, relation))
-    feeds = await site.feeds()
     if feeds.readers >= CLIENTS_MAX:
         raise Busy(f"{CLIENTS_MAX} readers are connected already")
     return await feeds.get(name, connection.query_params.get("emit"))
@@ -331,6 +271,8 @@ def make_app(address: str, *, keys: str | PathLike[str] | None, users: HttpUsers
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        waiting = ThreadPoolExecutor(WAITING_MAX, "smile-gateway")
+        asyncio.get_running_loop().set_default_executor(waiting)
         app.state.site = Site(address, keys, users)
         try:
             yield

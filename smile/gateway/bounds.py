@@ -17,6 +17,10 @@ SNAPSHOT_ROWS_MAX = 100_000
 CLIENTS_MAX = 1_000
 """Readers of changes at once; one more is refused with 503."""
 
+WAITING_MAX = 64
+"""Requests that wait for brokers at once, each in a thread; more wait for their turn. Python's own choice, a few
+threads, would let one silent broker keep everybody from the others."""
+
 FEEDS_MAX = 64
 """Views, each in one emit mode, whose changes somebody reads; for one more the longest unread is closed, or 503."""
 

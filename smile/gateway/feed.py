@@ -196,7 +196,7 @@ class Feeds:
     def __init__(self, system: RemoteSystem) -> None:
         self._system = system
         self._feeds: dict[tuple[str, str | None], Feed] = {}
-        self._lock = asyncio.Lock()
+        self._being_made: dict[tuple[str, str | None], asyncio.Task[Feed]] = {}
         self._sweeper = asyncio.create_task(self._sweep_now_and_then())
 
     @property
@@ -209,32 +209,39 @@ class Feeds:
         if not wanted.wants_snapshot:
             raise SmileError(f"`{name}` is declared `snapshot off`: over HTTP subscribe to `{wanted.plan.name}` itself")
         at = (name, wanted.mode.value)
-        async with self._lock:
-            feed = self._feeds.get(at)
-            if feed is not None and not feed.has_ended():
-                feed.unread_since = monotonic()
-                return feed
-            await self._sweep(make_room=True)
-            made = await self._system.subscribe(name, emit=emit, queue_rows=QUEUE_ROWS)
-            self._feeds[at] = Feed(made)
-            return self._feeds[at]
+        feed = self._feeds.get(at)
+        if feed is not None and not feed.has_ended():
+            feed.unread_since = monotonic()
+            return feed
+        making = self._being_made.get(at)
+        if making is None:  # beside the others: a view whose broker is silent keeps nobody from another one
+            making = self._being_made[at] = asyncio.create_task(self._make(at, emit))
+            making.add_done_callback(lambda _: self._being_made.pop(at))
+        return await asyncio.shield(making)
+
+    async def _make(self, at: tuple[str, str | None], emit: str | None) -> Feed:
+        await self._sweep(make_room=True)
+        made = await self._system.subscribe(at[0], emit=emit, queue_rows=QUEUE_ROWS)
+        self._feeds[at] = Feed(made)
+        return self._feeds[at]
 
     async def _sweep(self, *, make_room: bool = False) -> None:
-        """Close what nobody has read for long, and what has failed; for one more also the longest unread."""
+        """Close what nobody has read for long, and what has failed; for those being made also the longest unread."""
         now = monotonic()
         unread = sorted((feed.unread_since, at) for at, feed in self._feeds.items() if not feed.readers)
-        too_many = max(0, len(self._feeds) + 1 - FEEDS_MAX) if make_room else 0
+        too_many = max(0, len(self._feeds) + len(self._being_made) - FEEDS_MAX) if make_room else 0
         over = [at for since, at in unread if now - since > LINGER_SECONDS or self._feeds[at].has_ended()]
-        for at in dict.fromkeys([*over, *(at for _, at in unread[:too_many])]):
-            await self._feeds.pop(at).close()
-        if make_room and len(self._feeds) >= FEEDS_MAX:
+        gone = [self._feeds.pop(at) for at in dict.fromkeys([*over, *(at for _, at in unread[:too_many])])]
+        is_full = len(self._feeds) + len(self._being_made) > FEEDS_MAX
+        for feed in gone:
+            await feed.close()
+        if make_room and is_full:
             raise Busy(f"{FEEDS_MAX} views are being read already")
 
     async def _sweep_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(LINGER_SECONDS / 4)
-            async with self._lock:
-                await self._sweep()
+            await self._sweep()
 
     async def close(self) -> None:
         self._sweeper.cancel()

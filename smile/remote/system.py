@@ -21,6 +21,7 @@ from compiler.plan.build import ProgramPlan, ViewPlan
 from runtime.batch import Batch
 from runtime.broker.tuning import ROWS_MAX
 from runtime.client.connection import Connection
+from runtime.client.errors import RequestRefused
 from runtime.client.standing import Standing
 from runtime.plan import Emit, Plan
 from runtime.protocol.coverage import NO_TICK, TICK_MAX
@@ -399,6 +400,15 @@ class RemoteSystem(Reading):
         self._check_open()
         with public_errors():
             return self._connection.status(min(self._timeout, STATUS_SECONDS))
+
+    def own_status(self) -> dict[str, Any]:
+        """What the one broker says to which we connected; no other is asked. Raises TimedOut."""
+        self._check_open()
+        with public_errors():
+            try:
+                return self._connection.own_status(min(self._timeout, STATUS_SECONDS))
+            except (TimeoutError, RequestRefused) as error:
+                raise TimedOut(str(error) or "the broker does not answer") from error
 
     def _check_open(self) -> None:
         if self._is_closed:

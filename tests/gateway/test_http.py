@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,7 @@ from websockets.typing import Origin
 import smile
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.placement import hosted_components
-from smile.gateway import app, feed
+from smile.gateway import feed, site
 from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
@@ -98,6 +99,11 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str | None, Any]]:
         elif "event" in event:
             yield event["event"], event.get("id"), json.loads(event["data"])
             event = {}
+
+
+def first_event(http: httpx.Client, path: str) -> str:
+    with told(http, path) as events:
+        return next(events)[0]
 
 
 def test_values_go_in_and_out(http: httpx.Client, item: int) -> None:
@@ -212,7 +218,7 @@ def test_a_numbered_key_holds_at_another_gateway(brokers: LocalBrokers, http: ht
 def test_repeated_after_504_it_is_still_one_publish(
     brokers: LocalBrokers, item: int, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(site, "CONNECT_SECONDS", 1.0)
     gateway = start_gateway(brokers.address, "127.0.0.1", 0)
     try:
         with httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http:
@@ -473,6 +479,44 @@ def test_the_gateway_survives_its_broker(brokers: LocalBrokers, item: int) -> No
         gateway.close()
     with smile.connect(brokers.address) as system:
         assert {"item": item, "total": 3} in system.rows("Sold")
+
+
+def test_one_silent_broker_keeps_nobody_from_the_others(
+    brokers: LocalBrokers, item: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks all brokers waits here for ever; so does whoever begins to read `Paid`."""
+    answers = threading.Event()
+    monkeypatch.setattr(smile.RemoteSystem, "status", lambda _: answers.wait() and {})
+    subscribe = smile.RemoteSystem.subscribe
+
+    def stalled(system: smile.RemoteSystem, name: str, *arguments: Any, **named: Any) -> Any:
+        if name == "Paid":
+            answers.wait()
+        return subscribe(system, name, *arguments, **named)
+
+    monkeypatch.setattr(smile.RemoteSystem, "subscribe", stalled)
+    monkeypatch.setattr(site, "LOOK_SECONDS", 0.01)
+    gateway = start_gateway(brokers.address, "127.0.0.1", 0)
+    try:
+        with httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http, ThreadPoolExecutor() as pool:
+            assert http.get("/healthz").status_code == 200
+            waiting = [pool.submit(http.get, "/metrics") for _ in range(8)]
+            reading = pool.submit(first_event, http, "/views/Paid/changes")
+            try:
+                for _ in range(10):
+                    assert http.get("/healthz").json() == {"status": "ok", "brokers": 1}
+                    assert http.post("/streams/Sales", json=sale(item)).status_code == 200
+                    assert first_event(http, "/views/Sold/changes") == "snapshot"
+                assert rows(http, "Sold", item) == [{"item": item, "total": 10}]
+                assert not reading.done()
+                assert not any(one.done() for one in waiting)
+            finally:
+                answers.set()
+            assert {one.result(PATIENCE_S).status_code for one in waiting} == {200}
+            assert reading.result(PATIENCE_S) == "snapshot"
+    finally:
+        answers.set()
+        gateway.close()
 
 
 def test_after_a_new_deployment_the_gateway_goes_on_with_it(

@@ -1,0 +1,101 @@
+"""What all requests share: the connection to the brokers, and who may do what.
+
+The connection is made with the first request that needs it, so the gateway may start before anything is deployed.
+Nobody waits for a broker in order to use it: whether there is a new deployment is found out beside the requests, from
+the gateway's own broker alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from os import PathLike
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+
+from smile import aio
+from smile.errors import NotAllowed, SmileError
+from smile.gateway.feed import Feeds
+from smile.gateway.publishing import Posting
+from smile.gateway.rights import HttpUser, HttpUsers
+
+CONNECT_SECONDS = 5.0
+"""For everything that a request waits for."""
+
+LOOK_SECONDS = 2.0
+"""So often it is checked whether there is a new deployment."""
+
+log = logging.getLogger("smile.gateway")
+
+
+@dataclass(frozen=True)
+class Link:
+    """One connection, and what is read over it."""
+
+    system: aio.RemoteSystem
+    feeds: Feeds
+
+    async def close(self) -> None:
+        await self.feeds.close()
+        await self.system.close()
+
+
+class Site:
+    """Everything happens in one event loop."""
+
+    def __init__(self, address: str, keys: str | PathLike[str] | None, users: HttpUsers) -> None:
+        self.users = users
+        self.posting = Posting()
+        self._address = address
+        self._keys = keys
+        self._link: Link | None = None
+        self._connecting: asyncio.Task[Link] | None = None
+        self._watching = asyncio.create_task(self._watch())
+
+    async def link(self) -> Link:
+        """Raises ConnectFailed while the broker has nothing deployed. All who come meanwhile wait for one attempt."""
+        if self._link is not None:
+            return self._link
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.create_task(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def system(self) -> aio.RemoteSystem:
+        return (await self.link()).system
+
+    async def _connect(self) -> Link:
+        made = aio.connect(self._address, keys=self._keys, name="http gateway", timeout=CONNECT_SECONDS)
+        await made.__aenter__()
+        self._link = Link(made, Feeds(made))
+        return self._link
+
+    async def _watch(self) -> None:
+        """After a new deployment the next request connects again; readers come back and get a snapshot."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            link = self._link
+            if link is None:
+                continue
+            try:
+                said = await link.system.own_status()
+            except SmileError:  # it does not answer: nothing is known to have changed
+                continue
+            if said.get("deployment") != link.system.sync.deployment.digest:
+                log.info("the deployment has changed")
+                self._link = None
+                await link.close()
+
+    async def close(self) -> None:
+        self._watching.cancel()
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
+
+    def user(self, connection: HTTPConnection) -> HttpUser:
+        """Who asks. A page of another site must not speak for the user whose browser runs it."""
+        origin = connection.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != connection.headers.get("host"):
+            raise NotAllowed(f"a page of {origin} may not use this gateway")
+        return self.users.user(connection.headers.get("authorization"), connection.query_params.get("token"))
