@@ -164,6 +164,9 @@ class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
     async def status(self) -> dict[str, dict[str, Any]]:
         return await self._do(self.sync.status)
 
+    async def rows_up_to(self, view: str, rows_max: int) -> list[dict[str, object]]:
+        return await self._do(self.sync.rows_up_to, view, rows_max)
+
     async def own_status(self) -> dict[str, Any]:
         return await self._do(self.sync.own_status)
 

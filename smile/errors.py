@@ -104,5 +104,9 @@ class TimedOut(SmileError, TimeoutError):
     """A broker did not answer in time, or a view did not catch up. Nothing was changed by this call."""
 
 
+class TooManyRows(SmileError):
+    """More rows than may be read or published at once."""
+
+
 class TokenRefused(SmileError):
     """A token that does not belong to this view of this deployment, or is damaged: subscribe without it."""

@@ -30,6 +30,7 @@ from smile.errors import (
     PublishUncertain,
     SmileError,
     TimedOut,
+    TooManyRows,
     UnknownName,
     ViewFailed,
 )
@@ -37,6 +38,7 @@ from smile.gateway.bounds import (
     BODY_BYTES_MAX,
     BODY_SECONDS_MAX,
     CLIENTS_MAX,
+    FILTERED_ROWS_MAX,
     SNAPSHOT_ROWS_MAX,
     WAITING_MAX,
 )
@@ -44,7 +46,7 @@ from smile.gateway.description import describe, filtered, streams_below
 from smile.gateway.feed import Busy, Event, Feed
 from smile.gateway.json_values import BadBody, to_text
 from smile.gateway.metrics import metrics_text
-from smile.gateway.publishing import KeyReused, TooManyRows
+from smile.gateway.publishing import KeyReused
 from smile.gateway.rights import HttpUsers, NoToken
 from smile.gateway.site import Site
 
@@ -122,13 +124,16 @@ async def view(request: Request) -> Response:
     name = request.path_params["name"]
     user.check_read(name, streams_below(system.program, name))
     conditions = {key: value for key, value in request.query_params.items() if key != "token"}
-    rows = filtered(await system.rows(name), system.program.relation(name), conditions)
-    if len(rows) > SNAPSHOT_ROWS_MAX:
-        raise Refused(
-            413,
-            f"`{name}` has {len(rows)} rows, one answer at most {SNAPSHOT_ROWS_MAX}: filter it (`?column=value`), "
-            f"or read /views/{name}/changes, which begins with a snapshot in pieces",
-        )
+    rows_max = FILTERED_ROWS_MAX if conditions else SNAPSHOT_ROWS_MAX
+    try:
+        found = await system.rows_up_to(name, rows_max)
+        rows = filtered(found, system.program.relation(name), conditions)
+        if len(rows) > SNAPSHOT_ROWS_MAX:
+            raise TooManyRows(f"more than {SNAPSHOT_ROWS_MAX} rows of `{name}` have these values")
+    except TooManyRows as error:
+        remedy = "" if conditions else "filter it (`?column=value`), or "
+        told = f"{error}: {remedy}read /views/{name}/changes, which begins with a snapshot in pieces"
+        raise TooManyRows(told) from None
     return _json({"view": name, "rows": rows})
 
 

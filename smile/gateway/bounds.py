@@ -14,6 +14,9 @@ POST_ROWS_MAX = 65_536
 SNAPSHOT_ROWS_MAX = 100_000
 """Rows of one JSON snapshot; a larger view is refused with 413: filter it, or read its changes: they come in pieces."""
 
+FILTERED_ROWS_MAX = 1_000_000
+"""Rows of a view or stream that is read to answer with those that have certain values; more is refused with 413."""
+
 CLIENTS_MAX = 1_000
 """Readers of changes at once; one more is refused with 503."""
 

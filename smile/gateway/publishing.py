@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from smile.aio import RemoteSystem
-from smile.errors import PublishUncertain, SmileError
+from smile.errors import PublishUncertain, SmileError, TooManyRows
 from smile.gateway.bounds import KEY_LENGTH_MAX, KEYS_REMEMBERED_MAX, POST_ROWS_MAX
 from smile.gateway.json_values import BadBody, rows_in, ticks_to_json
 
@@ -26,10 +26,6 @@ _NUMBERED = re.compile(r"([^\s/]{1,100})/(\d{1,18})")
 Row = dict[str, object]
 Told = dict[str, object]
 """How many rows are in, and their first and last tick."""
-
-
-class TooManyRows(SmileError):
-    """More rows than one POST may have."""
 
 
 class KeyReused(SmileError):

@@ -15,7 +15,7 @@ from runtime.plan import Emit
 from runtime.protocol.coverage import NO_TICK
 from runtime.protocol.leaf import Leaf
 from smile.delivery import Hub, make_hub, needs_leaf
-from smile.errors import Closed, TimedOut
+from smile.errors import Closed, TimedOut, TooManyRows
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, held_rows, write_token
@@ -34,6 +34,11 @@ def tells_events(plan: ViewPlan, mode: Emit) -> bool:
     return plan.side.layout.relation.is_event and not needs_leaf(plan, mode)
 
 
+def _has_more_rows(leaf: Leaf, rows_max: int) -> bool:
+    rows = leaf.operator.rows
+    return len(rows) > rows_max and len(rows.visible_slots()) > rows_max  # the first is fast, and counts tombstones
+
+
 class OpenView:
     """`users` counts subscriptions and readings under way; an open view without any may be closed."""
 
@@ -50,6 +55,7 @@ class OpenView:
         self.plan = plan
         self.mode = mode
         self.users = 0
+        self.idle_since = 0.0
         self._seen_horizon = NO_TICK
         self._digest = digest
         self.source = source
@@ -57,11 +63,14 @@ class OpenView:
 
     # Waiting
 
-    def wait_for(self, target: Target, end: float, look: Callable[[], object]) -> None:
-        """Returns when the leaf has heard of everything in the target. `look` is called now and then, and may raise."""
+    def wait_for(self, target: Target, end: float, look: Callable[[], object], rows_max: int | None = None) -> None:
+        """Returns when the leaf has heard of everything in the target. `look` is called now and then, and may raise.
+        TooManyRows as soon as it has more than `rows_max`."""
         pause, next_look = POLL_FIRST, monotonic() + 0.25
         while True:
             missing = self.source.run(lambda leaf: self._missing(leaf, target))
+            if rows_max is not None and self.source.run(lambda leaf: _has_more_rows(leaf, rows_max)):
+                raise TooManyRows(f"`{self.plan.name}` has more than {rows_max} rows")
             if not missing:
                 return
             now = monotonic()

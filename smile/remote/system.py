@@ -32,13 +32,13 @@ from smile.errors import Closed, PublishUncertain, SmileError, TimedOut, ViewFai
 from smile.program import Program
 from smile.reading import Inspected, Reading, asked
 from smile.remote.callbacks import Callbacks
-from smile.remote.failures import FailureWatch
 from smile.remote.open_view import POLL_FIRST, OpenView, Target, tells_events
 from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, read_token
 from smile.remote.translation import public_errors
+from smile.remote.watch import Watch
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
 from smile.views import ViewReader
@@ -50,6 +50,9 @@ STATUS_SECONDS = 5.0
 
 IDLE_VIEWS_MAX = 8
 """Views that stay open after they were read, so that the next reading is fast; the longest unused are closed."""
+
+IDLE_SECONDS = 60.0
+"""So long at most: an open view takes memory, and all that changes in it."""
 
 
 class RemoteSystem(Reading):
@@ -73,7 +76,7 @@ class RemoteSystem(Reading):
         self._views: dict[tuple[str, Emit, bool], OpenView] = {}  # (view, emit, coalesced), the longest unused first
         self._private: list[OpenView] = []  # of one subscription each
         self._callbacks = Callbacks()
-        self._failures = FailureWatch(self._look_for_failures)
+        self._watch = Watch(self._look_around)
 
     # Publishing
 
@@ -156,11 +159,16 @@ class RemoteSystem(Reading):
 
     # Reading
 
-    def _read(self, view: str) -> tuple[ViewReader, Batch]:
+    def rows_up_to(self, view: str, rows_max: int) -> list[dict[str, object]]:
+        """As `rows`. Raises TooManyRows as soon as there are more, without waiting for all of them."""
+        reader, batch = self._read(view, rows_max)
+        return reader.rows(batch)
+
+    def _read(self, view: str, rows_max: int | None = None) -> tuple[ViewReader, Batch]:
         reader = self._reader(view)
         plan = self.program.relation(view)
         with self._using(plan, Emit.CHANGES) as opened:
-            failure = self._catch_up(opened)
+            failure = self._catch_up(opened, rows_max)
             if failure is not None:
                 raise failure
             return reader, reader.ordered(opened.rows())
@@ -183,7 +191,7 @@ class RemoteSystem(Reading):
             raise TimedOut(f"the brokers of {', '.join(silent)} do not answer: nobody knows what they have logged")
         return min((standing.coverages[name].horizon() for name in streams), default=TICK_MAX)
 
-    def _catch_up(self, opened: OpenView) -> ViewFailed | None:
+    def _catch_up(self, opened: OpenView, rows_max: int | None = None) -> ViewFailed | None:
         """Wait until the view includes what was published here, and what others had acknowledged by now as far as the
         brokers of its streams answer. A view that has stopped is not waited for: the failure is returned."""
         end = monotonic() + self._timeout
@@ -192,7 +200,7 @@ class RemoteSystem(Reading):
         failure = self._failure_in(standing, opened.plan)
         if failure is None:
             try:
-                opened.wait_for(self._target(needed, standing), end, lambda: self._look(opened, needed))
+                opened.wait_for(self._target(needed, standing), end, lambda: self._look(opened, needed), rows_max)
             except ViewFailed as found:
                 return found
         return failure
@@ -305,7 +313,7 @@ class RemoteSystem(Reading):
             self._callbacks.add(subscription)
         if failure is not None:
             subscription.fail(failure)
-        self._failures.start()
+        self._watch.start()
         return subscription
 
     def _token(self, subscription: RemoteSubscription) -> bytes:
@@ -359,10 +367,24 @@ class RemoteSystem(Reading):
     def _done_with(self, opened: OpenView) -> None:
         with self._lock:
             opened.users -= 1
+            opened.idle_since = monotonic()
             idle = [at for at, one in self._views.items() if not one.users]
-            ended = [self._views.pop(at) for at in idle[: max(0, len(idle) - IDLE_VIEWS_MAX)]]
+            # Events that nobody reads would be collected for ever.
+            over = [at for at in idle if self._views[at].plan.side.layout.relation.is_event]
+            idle = [at for at in idle if at not in over]
+            ended = [self._views.pop(at) for at in (*over, *idle[: max(0, len(idle) - IDLE_VIEWS_MAX)])]
             ended += [one for one in self._private if not one.users]
             self._private = [one for one in self._private if one.users]
+        for one in ended:
+            one.close()
+        if idle:
+            self._watch.start()
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            end = monotonic() - IDLE_SECONDS
+            over = [at for at, one in self._views.items() if not one.users and one.idle_since <= end]
+            ended = [self._views.pop(at) for at in over]
         for one in ended:
             one.close()
 
@@ -373,8 +395,13 @@ class RemoteSystem(Reading):
     def _subscriptions(self) -> list[Subscription]:
         return [subscription for opened in self._open_views() for subscription in list(opened.hub.subscriptions)]
 
+    def _look_around(self) -> None:
+        """Called once a second."""
+        self._close_idle()
+        self._look_for_failures()
+
     def _look_for_failures(self) -> None:
-        """Called once a second: a view that has stopped says nothing, so somebody has to ask. Streams promise silence
+        """A view that has stopped says nothing, so somebody has to ask. Streams promise silence
         more often than that, so whatever is well has a higher horizon each time, and need not be asked about."""
         views = [opened for opened in self._open_views() if opened.hub.subscriptions and opened.stands_still()]
         if not views:
@@ -428,7 +455,7 @@ class RemoteSystem(Reading):
             lane.close()
         for subscription in self._subscriptions():
             subscription.close()
-        self._failures.close()
+        self._watch.close()
         self._callbacks.close()
         self._connection.close()
 

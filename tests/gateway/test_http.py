@@ -22,7 +22,7 @@ from websockets.typing import Origin
 import smile
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.placement import hosted_components
-from smile.gateway import feed, site
+from smile.gateway import app, feed, site
 from smile.gateway.rights import BadTokens, read_users
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
@@ -180,6 +180,26 @@ def test_too_much_is_refused(http: httpx.Client) -> None:
     assert http.post("/streams/Sales", content=b" " * (8 * 1024 * 1024 + 1)).status_code == 413
     many = "\n".join('{"item": 0, "qty": 0, "price": 0}' for _ in range(65_537))
     assert http.post("/streams/Sales", content=many).status_code == 413
+
+
+def test_snapshots_that_are_too_large(brokers: LocalBrokers, item: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "SNAPSHOT_ROWS_MAX", 3)
+    monkeypatch.setattr(app, "FILTERED_ROWS_MAX", 10_000)
+    gateway = start_gateway(brokers.address, "127.0.0.1", 0)
+    try:
+        with httpx.Client(base_url=gateway.url, timeout=PATIENCE_S) as http:
+            assert http.post("/streams/Sales", json=[sale(item)] * 3).status_code == 200
+            assert len(rows(http, "Sales", item)) == 3
+            assert http.post("/streams/Sales", json=sale(item)).status_code == 200
+            for path, said in (("Sales", "filter it"), (f"Sales?item={item}", "have these values")):
+                answer = http.get(f"/views/{path}")
+                assert answer.status_code == 413
+                assert said in answer.json()["error"]
+                assert "/views/Sales/changes" in answer.json()["error"]
+            monkeypatch.setattr(app, "FILTERED_ROWS_MAX", 3)
+            assert http.get("/views/Sales?qty=99").status_code == 413
+    finally:
+        gateway.close()
 
 
 @pytest.mark.parametrize("key", ["till/{}", "some-key-{}"])

@@ -16,7 +16,7 @@ import pytest
 import smile
 from smile.local import LocalBrokers
 
-COPIES = 36
+COPIES = 38
 """More than there are tests that want one."""
 
 LARGE_COPIES = 8

@@ -1,4 +1,4 @@
-"""The thread that looks, once a second, whether a view that somebody subscribes to has stopped."""
+"""The thread that looks, once a second, after open views: has one stopped, is one not needed any more?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOK_EVERY = 1.0
 log = logging.getLogger("smile")
 
 
-class FailureWatch:
+class Watch:
     def __init__(self, look: Callable[[], None]) -> None:
         self._look = look
         self._ended = threading.Event()
@@ -20,10 +20,10 @@ class FailureWatch:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """With the first subscription; further calls do nothing."""
+        """With the first view that stays open; further calls do nothing."""
         with self._lock:
             if self._thread is None and not self._ended.is_set():
-                self._thread = threading.Thread(target=self._work, name="smile-failures", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="smile-watch", daemon=True)
                 self._thread.start()
 
     def _work(self) -> None:
@@ -32,7 +32,7 @@ class FailureWatch:
                 self._look()
             except Exception:
                 if not self._ended.is_set():  # otherwise the connection has just been closed
-                    log.exception("cannot ask the brokers about failed views")
+                    log.exception("cannot look after open views")
 
     def close(self) -> None:
         self._ended.set()
