@@ -12,7 +12,7 @@ its run, whatever happens.
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 import random
 import shutil
@@ -23,77 +23,40 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.config import Keep, Sync
 from smile.deploy.deployment import Deployment
-from smile.deploy.nursery import Child, Nursery, NurseryError
+from smile.deploy.local_broker import SERVING_FILE, LocalBroker
+from smile.deploy.nursery import Nursery, NurseryError
 from smile.deploy.placement import Placed, place
-from smile.deploy.run_record import BrokerProcess, RunRecord, State, lock_run
+from smile.deploy.run_record import RunRecord, State, lock_run
 from smile.program import Program
+
+log = logging.getLogger("smile")
 
 START_TIMEOUT_S = 60.0
 """A loaded machine may take long to import everything; a broker that cannot start says so much earlier."""
 
 STOP_TIMEOUT_S = 5.0
-RESTART_DELAY_S = 0.1
-RESTART_DELAY_S_MAX = 5.0
 EARLY_DEATHS_MAX = 20
-"""So many deaths in a row before it served, and a broker is given up."""
+"""So many deaths in a row before it served, and a broker is given up; unless the disk is full, which will pass."""
+
+FULL_DISK_BYTES = 16 * 1024 * 1024
+"""With less than this a broker may not even start."""
+
+RECORD_AGAIN_S = 1.0
+"""A record that could not be written is tried again after this."""
 
 LOOK_EVERY_S = 0.02
 LOG_TAIL_BYTES = 4_000
 PORTS_FROM = 10_240
-SERVING_FILE = "serving.json"
 
 
 class LocalRunError(Exception):
     """The run cannot start or go on: which broker, why, and what to do."""
-
-
-@dataclass
-class _Broker:
-    """One process and what should become of it. Guarded by the lock of its LocalBrokers."""
-
-    name: str
-    address: str
-    folder: Path
-    log: Path
-    http: str | None = None
-    process: Child | None = None
-    starts: int = 0
-    early_deaths: int = 0
-    is_wanted: bool = True
-    is_urgent: bool = False  # start it as soon as it is down
-    has_served: bool = False
-    start_at: float = 0.0
-    last_code: int | None = None
-
-    def state(self) -> State:
-        if self.process is None:
-            if self.early_deaths >= EARLY_DEATHS_MAX:
-                return "failed"
-            return "down" if self.is_wanted else "stopped"
-        if _is_frozen(self.process.pid):
-            return "paused"
-        return "serving" if self.has_served else "starting"
-
-    def serves(self) -> bool:
-        """Has this very process said that it serves?"""
-        try:
-            said = json.loads((self.folder / SERVING_FILE).read_bytes())
-            return self.process is not None and said["pid"] == self.process.pid
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
-
-    def record(self) -> BrokerProcess:
-        pid = self.process.pid if self.process is not None else None
-        return BrokerProcess(
-            self.name, self.address, self.http, str(self.folder), str(self.log), pid, self.state(), self.starts
-        )
 
 
 class LocalBrokers:
@@ -142,6 +105,7 @@ class LocalBrokers:
         self._script = script
         self._nursery: Nursery | None = None
         self._failure: str | None = None
+        self._record_at: float | None = None  # when to write the record again, if it could not be written
         self._told: dict[str, State] = {}
         self._cleanup = ExitStack()
         self._wake = threading.Condition()
@@ -151,10 +115,10 @@ class LocalBrokers:
         self._announced = dict(announced or {})
         self._extra = dict(extra or {})
         ports = iter(free_ports(2 * len(names), first_port))
-        self._brokers: dict[str, _Broker] = {}
+        self._brokers: dict[str, LocalBroker] = {}
         for name in names:
             address = (listen or {}).get(name) or f"tcp://127.0.0.1:{next(ports)}"
-            self._brokers[name] = _Broker(name, address, self.data / name, self.data / f"{name}.log")
+            self._brokers[name] = LocalBroker(name, address, self.data / name, self.data / f"{name}.log")
         if http:
             for broker in self._brokers.values():
                 broker.http = f"127.0.0.1:{next(ports)}"
@@ -196,6 +160,11 @@ class LocalBrokers:
         """How often it was started."""
         with self._wake:
             return self._brokers[name].starts
+
+    @property
+    def failure(self) -> str | None:
+        """Why nobody looks after the brokers any more, and all have been stopped; None while somebody does."""
+        return self._failure
 
     def log_of(self, name: str) -> str:
         """The end of what a broker printed."""
@@ -245,7 +214,7 @@ class LocalBrokers:
                 if not self._wake.wait(max(0.0, min(1.0, end - time.monotonic()))) and time.monotonic() >= end:
                     raise LocalRunError(f"broker {name} does not serve after {timeout:.0f} s: {self.log_of(name)}")
 
-    def _obituary(self, broker: _Broker) -> str:
+    def _obituary(self, broker: LocalBroker) -> str:
         said = self.log_of(broker.name).strip() or "it said nothing"
         return f"broker {broker.name} ended with code {broker.last_code} before it served: {said}"
 
@@ -258,7 +227,7 @@ class LocalBrokers:
             self._supervisor.join()
             self._supervisor = None
             if not self.is_temporary:
-                self.record.write()
+                self._write_record()
         self._cleanup.close()
         if self.is_temporary:
             shutil.rmtree(self.data, ignore_errors=True)
@@ -300,9 +269,9 @@ class LocalBrokers:
             broker = self._brokers[name]
             starts = broker.starts
             broker.is_wanted = broker.is_urgent = True
-            broker.early_deaths = 0
+            broker.is_given_up, broker.early_deaths = False, 0
             self._signal(name, signal.SIGKILL)
-            self._wake.wait_for(lambda: broker.starts > starts or self._is_closing)
+            self._wake.wait_for(lambda: broker.starts > starts or self._is_closing or self._failure is not None)
         self.wait_serving(name, timeout)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
@@ -322,11 +291,27 @@ class LocalBrokers:
                 self._wake.wait_for(lambda: self._is_deployed or self._is_closing)
             self._look_until_closed()
         except (NurseryError, OSError) as error:
-            with self._wake:
-                self._failure = str(error)
-                self._wake.notify_all()
+            self._fail(str(error))
+        except Exception as error:
+            log.exception("the supervisor of the brokers has failed")
+            self._fail(f"the supervisor of the brokers has failed: {error!r}")
         finally:
             self._stop_all()
+
+    def _fail(self, reason: str) -> None:
+        with self._wake:
+            self._failure = reason
+            self._wake.notify_all()
+
+    def _write_record(self) -> None:
+        """It is for others to read: brokers do not depend on it, and a disk may be full for a while."""
+        try:
+            self.record.write()
+            self._record_at = None
+        except OSError as error:
+            if self._record_at is None:
+                log.warning("cannot write the record of the run in %s: %s", self.data, error.strerror or error)
+            self._record_at = time.monotonic() + RECORD_AGAIN_S
 
     def _look_until_closed(self) -> None:
         while True:
@@ -339,8 +324,9 @@ class LocalBrokers:
                 changes = {name: state for name, state in told.items() if self._told.get(name) != state}
                 if changes:
                     self._told = told
-                    self.record.write()
                     self._wake.notify_all()
+                if changes or (self._record_at is not None and time.monotonic() >= self._record_at):
+                    self._write_record()
             for name, state in changes.items():
                 if self._changed is not None:
                     self._changed(name, state)
@@ -348,23 +334,35 @@ class LocalBrokers:
                 if not self._is_closing:
                     self._wake.wait(LOOK_EVERY_S)
 
-    def _look_at(self, broker: _Broker) -> None:
+    def _look_at(self, broker: LocalBroker) -> None:
         process = broker.process
         if process is None:
             if broker.is_wanted and (broker.is_urgent or time.monotonic() >= broker.start_at):
-                self._spawn(broker)
+                self._try_to_spawn(broker)
         elif process.poll() is not None:
             broker.process, broker.last_code = None, process.returncode
             if not broker.has_served and process.returncode != -signal.SIGKILL:  # which would not be its own fault
                 broker.early_deaths += 1
-            delay = min(RESTART_DELAY_S * 2**broker.early_deaths, RESTART_DELAY_S_MAX)
-            broker.start_at = time.monotonic() + delay
-            if broker.early_deaths >= EARLY_DEATHS_MAX or not (self._restart or broker.is_urgent):
+            broker.put_off()
+            broker.is_given_up = broker.early_deaths >= EARLY_DEATHS_MAX and not _is_full(self.data)
+            if broker.is_given_up or not (self._restart or broker.is_urgent):
                 broker.is_wanted = False
         elif not broker.has_served and broker.serves():
             broker.has_served, broker.early_deaths = True, 0
 
-    def _spawn(self, broker: _Broker) -> None:
+    def _try_to_spawn(self, broker: LocalBroker) -> None:
+        """What has started once is tried again later: the others go on meanwhile."""
+        try:
+            self._spawn(broker)
+        except (NurseryError, OSError) as error:
+            if not broker.starts:
+                raise
+            log.warning("cannot start broker %s: %s; tried again", broker.name, error)
+            broker.early_deaths += 1
+            broker.is_urgent = False
+            broker.put_off()
+
+    def _spawn(self, broker: LocalBroker) -> None:
         arguments = [broker.name, "--listen", broker.address, "--data", str(broker.folder), "--allow-faults"]
         arguments += self._options
         if broker.http is not None:
@@ -429,6 +427,13 @@ def free_ports(count: int, first: int | None = None) -> list[int]:
     return found
 
 
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < FULL_DISK_BYTES
+    except OSError:
+        return False
+
+
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -437,16 +442,6 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
-
-
-def _is_frozen(pid: int) -> bool:
-    """Whoever froze it: `smile fault pause` works from another terminal."""
-    try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0] == "T"
-        )
-    except (OSError, IndexError):
-        return False
 
 
 def _tail(path: Path) -> str:

@@ -8,7 +8,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from smile.program import Program
 
 BROKERS_MAX = 64
+LOOK_EVERY_S = 0.2
 
 
 def run(
@@ -62,9 +65,17 @@ def run(
         signal.signal(number, lambda *_: ended.set())
     with _started(program, brokers, folder, port, archive, http=http, as_json=as_json) as local:
         _tell_start(local, as_json=as_json)
-        ended.wait(seconds)
+        _wait(local, ended, seconds)
     if not as_json:
         typer.echo(f"stopped; the logs are in {folder}, and the next run continues from them")
+
+
+def _wait(local: LocalBrokers, ended: threading.Event, seconds: float | None) -> None:
+    """Until told to end, or after so many seconds, or until nobody looks after the brokers any more."""
+    end = inf if seconds is None else monotonic() + seconds
+    while not ended.wait(max(0.0, min(LOOK_EVERY_S, end - monotonic()))) and monotonic() < end:
+        if local.failure is not None:
+            fail(f"all brokers have been stopped: {local.failure}", Exit.FAILED)
 
 
 def _compiled(file: Path) -> Program:

@@ -3,16 +3,22 @@
 Processes are real; what a broker does besides living is left out (`fake_broker.py`), so that this takes seconds.
 """
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+import typer
 
+import smile.local
+from smile.cli.run import _wait as wait_for_end
+from smile.deploy import local_broker
 from smile.deploy.deployment import Deployment
 from smile.deploy.run_record import RunRecord, find_run, read_run
 from smile.local import LocalBrokers, LocalRunError, free_ports
@@ -143,6 +149,51 @@ def test_one_that_dies_at_once_is_tried_more_and_more_slowly(tmp_path: Path) -> 
         assert run.starts("west") <= 6 + 2 * (time.monotonic() - began), "it does not spin"
         (tmp_path / "crash").unlink()
         eventually(lambda: run.state("west") == "serving")
+
+
+def test_a_full_disk_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record cannot be written, and a broker that dies cannot start for longer than others are tried."""
+    written, tries = RunRecord.write, []
+
+    def no_space(record: RunRecord) -> None:
+        tries.append(record)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(smile.local, "EARLY_DEATHS_MAX", 2)
+    monkeypatch.setattr(smile.local, "RECORD_AGAIN_S", 0.1)
+    monkeypatch.setattr(local_broker, "RESTART_DELAY_S_MAX", 0.1)
+    monkeypatch.setattr(smile.local, "FULL_DISK_BYTES", 2**80)
+    with local(tmp_path, 2) as run:
+        west = run.pid("west")
+        monkeypatch.setattr(RunRecord, "write", no_space)
+        (tmp_path / "crash").touch()
+        run.kill("east")
+        eventually(lambda: run.starts("east") > 4 and len(tries) > 4)
+        assert run.failure is None
+        assert (run.pid("west"), run.starts("west")) == (west, 1)
+        monkeypatch.setattr(RunRecord, "write", written)
+        (tmp_path / "crash").unlink()
+        eventually(lambda: run.state("east") == "serving" and read_run(tmp_path) == run.record, "space")
+        monkeypatch.setattr(smile.local, "FULL_DISK_BYTES", 0)
+        (tmp_path / "crash").touch()
+        run.kill("east")
+        eventually(lambda: run.state("east") == "failed", "it to be given up, since there is space")
+
+
+def test_a_supervisor_that_fails_says_so(tmp_path: Path) -> None:
+    def changed(name: str, state: str) -> None:
+        if state == "down":
+            raise ZeroDivisionError("a mistake")
+
+    with local(tmp_path, 1, changed=changed) as run:
+        ended = threading.Event()
+        run.kill("west")
+        with pytest.raises(typer.Exit) as code:
+            wait_for_end(run, ended, None)
+        assert code.value.exit_code == 1
+        assert "a mistake" in str(run.failure)
+        with pytest.raises(LocalRunError, match="a mistake"):
+            run.restart("west")
 
 
 def test_one_run_per_folder(tmp_path: Path) -> None:
