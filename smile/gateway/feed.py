@@ -245,6 +245,10 @@ class Feeds:
 
     async def close(self) -> None:
         self._sweeper.cancel()
-        for feed in self._feeds.values():
+        await self.end()
+
+    async def end(self) -> None:
+        """All readers come back, or go elsewhere."""
+        feeds, self._feeds = list(self._feeds.values()), {}
+        for feed in feeds:
             await feed.close()
-        self._feeds.clear()

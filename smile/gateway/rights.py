@@ -7,13 +7,15 @@
     subscribe = ["Available", "Sold*"]
 
 Patterns are those of the brokers' allow-list, the derivation rule included: whoever may read all streams below a view
-may read the view. Without a file everybody is trusted, and the gateway stays on the loopback address. HTTP itself hides
+may read the view. Without a file everybody is trusted; then the gateway stays on the loopback address, and
+has no keys. The file is read again when it changes. HTTP itself hides
 nothing: between machines put a proxy with TLS before it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import stat
 import tomllib
@@ -25,6 +27,8 @@ from typing import Any
 from runtime.security.errors import SecurityError
 from runtime.security.rights import Patterns, Rights
 from smile.errors import NotAllowed, SmileError
+
+log = logging.getLogger("smile.gateway")
 
 TOKEN_LENGTH_MIN = 16
 TOKENS_MAX = 10_000
@@ -63,12 +67,38 @@ EVERYBODY = HttpUser("everybody", Rights(Patterns(("*",)), Patterns(("*",))))
 class HttpUsers:
     """By the digest of their token, so that comparing takes equally long whatever was sent."""
 
-    def __init__(self, users: Mapping[bytes, HttpUser] | None) -> None:
-        self._users = users
+    def __init__(self, path: Path | None) -> None:
+        """Raises BadTokens. Without a file nobody needs a token."""
+        self._path = path
+        self._seen = self._state()
+        self._users = None if path is None else _read(path)
 
     @property
     def needs_token(self) -> bool:
         return self._users is not None
+
+    def _state(self) -> tuple[int, int, int] | None:
+        try:
+            found = None if self._path is None else self._path.stat()
+        except OSError:
+            return None
+        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+    def reload_if_changed(self) -> bool:
+        """Has anything changed? A file that cannot be used leaves the tokens before in force."""
+        seen = self._state()
+        if self._path is None or seen == self._seen:
+            return False
+        self._seen = seen
+        try:
+            newer = _read(self._path)
+        except BadTokens as wrong:
+            log.error("the tokens were not read again, those before stay in force: %s", wrong)
+            return False
+        is_changed, self._users = newer != self._users, newer
+        if is_changed:
+            log.info("the tokens were read again")
+        return is_changed
 
     def user(self, authorization: str | None, token: str | None = None) -> HttpUser:
         """Of an Authorization header, or of a token given otherwise (browsers cannot set headers on event streams)."""
@@ -87,10 +117,7 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def read_users(path: Path | None) -> HttpUsers:
-    """Raises BadTokens."""
-    if path is None:
-        return HttpUsers(None)
+def _read(path: Path) -> Mapping[bytes, HttpUser]:
     try:
         with path.open("rb") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
@@ -109,7 +136,7 @@ def read_users(path: Path | None) -> HttpUsers:
         if digest in users:
             raise BadTokens(f"{path}: `{users[digest].name}` and `{user.name}` share a token; give each its own")
         users[digest] = user
-    return HttpUsers(users)
+    return users
 
 
 def _user(place: str, entry: Any) -> tuple[bytes, HttpUser]:

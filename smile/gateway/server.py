@@ -19,7 +19,7 @@ import uvicorn
 from smile.errors import SmileError
 from smile.gateway.app import make_app
 from smile.gateway.bounds import CLIENTS_MAX
-from smile.gateway.rights import read_users
+from smile.gateway.rights import HttpUsers
 
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 5.0
@@ -71,14 +71,19 @@ def start_gateway(
 ) -> Gateway:
     """Serve HTTP at host:port (0: any free port) for the deployment of the broker at `address`.
 
-    Only loopback hosts are allowed without a file of tokens. Raises GatewayFailed, BadTokens.
+    Without a file of tokens only loopback hosts are allowed, and no keys. Raises GatewayFailed, BadTokens.
     """
-    users = read_users(None if tokens is None else Path(tokens))
+    users = HttpUsers(None if tokens is None else Path(tokens))
     is_local = is_loopback(host)
     if not is_local and not users.needs_token:
         raise GatewayFailed(
             f"{host} can be reached from other machines, and HTTP here has no names: give a file of tokens "
             "(`--http-tokens FILE`, see docs/http.md), or listen on 127.0.0.1"
+        )
+    if keys is not None and not users.needs_token:
+        raise GatewayFailed(
+            "this gateway has keys, and without tokens everybody on this machine would have their rights: give a file "
+            "of tokens (`--http-tokens FILE`, or `http_tokens` in smile.toml; see docs/http.md)"
         )
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -27,6 +27,9 @@ CONNECT_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 """So often it is checked whether there is a new deployment."""
 
+TOKENS_SECONDS = 1.0
+"""So often the file of tokens is looked at."""
+
 log = logging.getLogger("smile.gateway")
 
 
@@ -52,7 +55,7 @@ class Site:
         self._keys = keys
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
-        self._watching = asyncio.create_task(self._watch())
+        self._watching = [asyncio.create_task(self._watch()), asyncio.create_task(self._watch_tokens())]
 
     async def link(self) -> Link:
         """Raises ConnectFailed while the broker has nothing deployed. All who come meanwhile wait for one attempt."""
@@ -87,8 +90,16 @@ class Site:
                 self._link = None
                 await link.close()
 
+    async def _watch_tokens(self) -> None:
+        """When rights have changed, those who read come back, and are asked again who they are."""
+        while True:
+            await asyncio.sleep(TOKENS_SECONDS)
+            if self.users.reload_if_changed() and self._link is not None:
+                await self._link.feeds.end()
+
     async def close(self) -> None:
-        self._watching.cancel()
+        for task in self._watching:
+            task.cancel()
         link, self._link = self._link, None
         if link is not None:
             await link.close()

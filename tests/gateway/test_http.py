@@ -23,7 +23,7 @@ import smile
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.placement import hosted_components
 from smile.gateway import app, feed, site
-from smile.gateway.rights import BadTokens, read_users
+from smile.gateway.rights import BadTokens, HttpUsers
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
 from tests.measures import PATIENCE_S, eventually
@@ -456,20 +456,49 @@ def test_tokens_say_who_may_what(guarded: Gateway, item: int) -> None:
         assert [one["name"] for one in http.get("/views", headers=till).json()["views"]] == ["Sales"]
 
 
+def test_tokens_are_read_again(guarded: Gateway, tokens: Path) -> None:
+    reader = {"Authorization": "Bearer reader-0123456789"}
+    text = tokens.read_text(encoding="utf-8")
+    with httpx.Client(base_url=guarded.url, timeout=PATIENCE_S, headers=reader) as http:
+        with told(http, "/views/Sold/changes") as events:
+            next(events)
+            tokens.write_text("nonsense", encoding="utf-8")
+            tokens.write_text(text.replace("reader-0123456789", "newone-0123456789"), encoding="utf-8")
+            list(events)  # ends
+        assert http.get("/views/Sold").status_code == 401
+        tokens.write_text("nonsense", encoding="utf-8")
+        tokens.write_text(text, encoding="utf-8")
+        eventually(lambda: http.get("/views/Sold").status_code == 200)
+
+
+def test_a_token_file_that_breaks_leaves_the_tokens_before_in_force(tokens: Path) -> None:
+    users, text = HttpUsers(tokens), tokens.read_text(encoding="utf-8")
+    for change in (lambda: tokens.write_text("nonsense"), tokens.unlink):
+        change()
+        assert users.reload_if_changed() is False
+        assert users.user("Bearer reader-0123456789").name == "reader"
+    tokens.touch(0o600)
+    tokens.write_text(text.replace("reader", "other"), encoding="utf-8")
+    assert users.reload_if_changed() is True
+    assert users.user("Bearer other-0123456789").name == "other"
+
+
 def test_token_files_and_addresses_that_are_refused(tokens: Path, tmp_path: Path) -> None:
     with pytest.raises(GatewayFailed, match="tokens"):
         start_gateway("tcp://127.0.0.1:9", "0.0.0.0", 0)
+    with pytest.raises(GatewayFailed, match="everybody on this machine would have their rights"):
+        start_gateway("tcp://127.0.0.1:9", "127.0.0.1", 0, keys=tmp_path / "hub.secret")
     tokens.chmod(0o644)
     with pytest.raises(BadTokens, match="chmod"):
-        read_users(tokens)
+        HttpUsers(tokens)
     for text in ("", "x = 1", "[[token]]", "[[token]]\nname = 'a'\ntoken = 'short'", "[[token]]\nnam = 'a'", "=",
                  "[[token]]\nname = 'a'\ntoken = '0123456789abcdef'\npublish = ['a b']"):  # fmt: skip
         tokens.chmod(0o600)
         tokens.write_text(text, encoding="utf-8")
         with pytest.raises(BadTokens):
-            read_users(tokens)
+            HttpUsers(tokens)
     with pytest.raises(BadTokens, match="cannot read"):
-        read_users(tmp_path / "nowhere")
+        HttpUsers(tmp_path / "nowhere")
 
 
 def test_the_gateway_survives_its_broker(brokers: LocalBrokers, item: int) -> None:
