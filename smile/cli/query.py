@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -50,7 +51,8 @@ def query(
 ) -> None:
     """Print the rows of a view in the order of its key, and nothing that follows later.
 
-    Now: with everything that was acknowledged before the question, as far as the brokers of its streams answer.
+    Now: with everything that was acknowledged before the question, as far as the brokers of its streams answer;
+    those that do not are named on standard error.
 
     With --as-of: computed by Spark from the archive and the logs, with exactly the events up to that moment.
 
@@ -74,19 +76,36 @@ def query(
                 with watched(spark, view, rows=found.events, quiet=as_json):
                     rows = found.rows(limit)
                 names = [column.name for _, column in found.visible]
-        _print(view, names, rows, form, as_json=as_json, when=f" as of tick {tick}")
+        _print(view, names, rows, form, as_json=as_json, as_of=tick)
         return
     if program is not None or archive is not None or data is not None:
         fail("--program, --archive and --data are for questions about the past: add --as-of")
     with connected(address, keys, timeout) as system:
-        rows = system.rows(view)[:limit]
+        rows, silent = system.rows_and_silent(view)
         names = list(column_names(system, view))
-    _print(view, names, rows, form, as_json=as_json)
+    if silent:
+        which = f"broker {silent[0]} does" if len(silent) == 1 else f"brokers {', '.join(silent)} do"
+        typer.echo(
+            f"smile: warning: {which} not answer: these rows are true, but what was acknowledged there may be missing "
+            "(`smile status`)",
+            err=True,
+        )
+    _print(view, names, rows[:limit], form, as_json=as_json, silent=silent)
 
 
-def _print(view: str, names: list[str], rows: Rows, form: str, *, as_json: bool, when: str = "") -> None:
+def _print(
+    view: str,
+    names: list[str],
+    rows: Rows,
+    form: str,
+    *,
+    as_json: bool,
+    as_of: int | None = None,
+    silent: Sequence[str] = (),
+) -> None:
     if as_json:
-        typer.echo(json.dumps([json_row(row) for row in rows], indent=2))
+        told = {"view": view, "as_of": as_of, "silent": list(silent), "rows": [json_row(row) for row in rows]}
+        typer.echo(json.dumps(told, indent=2))
     elif form == "jsonl":
         for row in rows:
             typer.echo(json.dumps(json_row(row)))
@@ -95,6 +114,7 @@ def _print(view: str, names: list[str], rows: Rows, form: str, *, as_json: bool,
         writer.writerow(names)
         writer.writerows([json_value(row[name]) for name in names] for row in rows)
     else:
+        when = "" if as_of is None else f" as of tick {as_of}"
         print_table(f"{view}: {len(rows)} rows{when}", names, rows)
 
 

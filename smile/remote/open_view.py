@@ -56,6 +56,8 @@ class OpenView:
         self.mode = mode
         self.users = 0
         self.idle_since = 0.0
+        self.silent: frozenset[str] = frozenset()
+        """Brokers that did not say, when it was last read, what its streams had by then."""
         self._seen_horizon = NO_TICK
         self._digest = digest
         self.source = source

@@ -164,14 +164,21 @@ class RemoteSystem(Reading):
         reader, batch = self._read(view, rows_max)
         return reader.rows(batch)
 
-    def _read(self, view: str, rows_max: int | None = None) -> tuple[ViewReader, Batch]:
+    def rows_and_silent(self, view: str) -> tuple[list[dict[str, object]], list[str]]:
+        """As `rows`; and the brokers below the view that did not answer: what they acknowledged may be missing."""
         reader = self._reader(view)
-        plan = self.program.relation(view)
-        with self._using(plan, Emit.CHANGES) as opened:
+        batch, silent = self._read_as_known(view)
+        return reader.rows(batch), silent
+
+    def _read(self, view: str, rows_max: int | None = None) -> tuple[ViewReader, Batch]:
+        return self._reader(view), self._read_as_known(view, rows_max)[0]
+
+    def _read_as_known(self, view: str, rows_max: int | None = None) -> tuple[Batch, list[str]]:
+        with self._using(self.program.relation(view), Emit.CHANGES) as opened:
             failure = self._catch_up(opened, rows_max)
             if failure is not None:
                 raise failure
-            return reader, reader.ordered(opened.rows())
+            return self._reader(view).ordered(opened.rows()), sorted(opened.silent)
 
     def inspect(self, view: str) -> Inspected:
         with self._using(self.program.relation(view), Emit.BOUNDS) as opened:
@@ -197,6 +204,7 @@ class RemoteSystem(Reading):
         end = monotonic() + self._timeout
         needed = [component.name for component in self._plan.needed_for([opened.plan.component])]
         standing = self._standing(needed)
+        opened.silent = standing.silent
         failure = self._failure_in(standing, opened.plan)
         if failure is None:
             try:

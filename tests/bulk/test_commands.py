@@ -37,7 +37,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def rows_of(said: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(said[said.index("[") :])
+    found: list[dict[str, Any]] = json.loads(said[said.index("{") :])["rows"]
     return found
 
 

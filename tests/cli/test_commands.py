@@ -76,7 +76,7 @@ def test_publish_takes_good_lines_and_tells_of_bad_ones(in_project: LocalBrokers
     assert sorted(line.split(":")[0] for line in said) == ["line 2", "line 3", "line 5"]
     assert "line 2: column `price`: 'x' is not a number (decimal(10,2))" in said
     assert "line 5: column `item`: 1 was published before: the stream is `unique` by it" in said
-    assert {"item": 3, "price": "0.25", "rest": 50} in json_of("query", "Left", "--json")
+    assert {"item": 3, "price": "0.25", "rest": 50} in json_of("query", "Left", "--json")["rows"]
 
 
 def test_publish_csv_from_a_file(in_project: LocalBrokers, tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_many_rows_with_one_bad_among_them(in_project: LocalBrokers) -> None:
     assert result.stdout == ""
     assert result.stderr == "line 3211: column `qty`: 101 is above 100, the largest value declared\n"
     expected = sum(row["qty"] for row in rows) - 101
-    assert {"item": 7, "total": expected} in json_of("query", "Sold", "--json")
+    assert {"item": 7, "total": expected} in json_of("query", "Sold", "--json")["rows"]
 
 
 def test_nulls_and_floats(in_project: LocalBrokers) -> None:
     assert run("publish", "Notes", text=lines({"note": None, "x": 0.5}, {"x": 2})).exit_code == 0
-    found = json_of("query", "Notes", "--json")
+    found = json_of("query", "Notes", "--json")["rows"]
     assert [(row["note"], row["x"]) for row in found] == [(None, 0.5), (None, 2.0)]
 
 
@@ -178,7 +178,7 @@ def test_top_shows_brokers_and_components_as_they_are(
     in_project: LocalBrokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("publish", "Buys", text=lines({"item": 55, "qty": 1})).exit_code == 0
-    sold = len(json_of("query", "Sold", "--json"))
+    sold = len(json_of("query", "Sold", "--json")["rows"])
     looked: list[str] = []
 
     async def watch(app: Dashboard) -> None:
@@ -212,6 +212,22 @@ def test_faults_and_logs_of_a_local_run(in_project: LocalBrokers) -> None:
     assert run("logs", "nobody").exit_code == Exit.USAGE
 
 
+def test_query_names_brokers_that_are_silent(in_project: LocalBrokers) -> None:
+    homes = in_project.deployment.placement
+    (other,) = set(in_project.names) - {homes["Left"]}
+    here = ("--address", in_project.addresses[homes["Left"]])
+    assert json_of("query", "Left", "--json", *here)["silent"] == []
+    in_project.pause(other)
+    try:
+        result = run("query", "Left", "--json", *here)
+    finally:
+        in_project.resume(other)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert (told["view"], told["as_of"], told["silent"]) == ("Left", None, [other])
+    assert f"warning: broker {other} does not answer" in result.stderr
+
+
 def test_pause_and_resume(in_project: LocalBrokers) -> None:
     assert run("fault", "pause", "two").exit_code == 0
     try:
@@ -230,7 +246,9 @@ def test_messages_may_be_lost_and_views_still_arrive(in_project: LocalBrokers) -
     assert run("fault", "drop", homes["Items"], "0.3").exit_code == 0
     try:
         assert run("publish", "Items", text=lines({"item": 501, "price": 1, "qty": 8})).exit_code == 0
-        assert {"item": 501, "price": "1.00", "rest": 8} in json_of("query", "Left", "--json", "--timeout", "60")
+        assert {"item": 501, "price": "1.00", "rest": 8} in json_of("query", "Left", "--json", "--timeout", "60")[
+            "rows"
+        ]
     finally:
         assert run("fault", "clear", homes["Items"]).exit_code == 0
 
@@ -308,7 +326,7 @@ def test_deploy_to_brokers_that_wait_and_deploy_again(tmp_path: Path, monkeypatc
         (tmp_path / "shop.mpl").write_text(PROGRAM + "view Twice = from Sold |> extend twice := total + total;\n")
         deployed = run("deploy", "--timeout", "60")
         assert deployed.exit_code == 0, deployed.stderr
-        assert json_of("query", "Twice", "--json", "--timeout", "60") == [{"item": 1, "total": 2, "twice": 4}]
+        assert json_of("query", "Twice", "--json", "--timeout", "60")["rows"] == [{"item": 1, "total": 2, "twice": 4}]
         _deploy_what_one_broker_refuses(tmp_path)
         with monkeypatch.context() as patched:
             _deploy_what_does_not_reach_all(tmp_path, patched, two)
@@ -417,7 +435,7 @@ def test_brokers_with_keys_run_what_was_signed_and_ask_who_is_there(
         item = lines({"item": 1, "price": 1, "qty": 2})
         assert run("publish", "Items", "--keys", "keys/till.secret", text=item).exit_code == Exit.REFUSED
         assert run("query", "Sold", "--keys", "keys/till.secret").exit_code == Exit.REFUSED
-        assert json_of("query", "Sold", "--json") == [{"item": 1, "total": 2}]
+        assert json_of("query", "Sold", "--json")["rows"] == [{"item": 1, "total": 2}]
         nobody = json_of("keys", "new", "nobody", "--json")
         stranger = run("query", "Sold", "--keys", nobody["secret"], "--timeout", "2")
         assert stranger.exit_code == Exit.UNREACHABLE
