@@ -31,6 +31,11 @@ def console() -> Console:
     return made if made.is_terminal else Console(width=WIDTH_WITHOUT_TERMINAL)
 
 
+def has_terminal() -> bool:
+    """To draw on, and with keys."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def show(diagnostics: Sequence[Diagnostic], dropped: int = 0) -> None:
     from mpl.render import render_all, wants_color
 

@@ -31,12 +31,13 @@ def status(address: Address = None, keys: KeysFile = None, timeout: Timeout = 3.
     if as_json:
         typer.echo(json.dumps({"deployment": deployment["name"], **found.to_json()}, indent=2))
     else:
-        _print(found, deployment["name"])
+        print_standing(found, deployment["name"])
     if not found.is_well:
         raise typer.Exit(Exit.FAILED)
 
 
-def _print(found: Standing, title: str) -> None:
+def print_standing(found: Standing, title: str) -> None:
+    """As two tables; without a terminal they are plain text."""
     from rich.table import Table
     from rich.text import Text
 

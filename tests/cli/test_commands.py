@@ -17,7 +17,7 @@ from textual.widgets import Static
 from typer.testing import CliRunner, Result
 
 from runtime.client.connection import Connection
-from smile.cli import app
+from smile.cli import app, output
 from smile.cli.dashboard import Dashboard
 from smile.cli.exits import Exit
 from smile.local import LocalBrokers, free_ports
@@ -193,9 +193,28 @@ def test_top_shows_brokers_and_components_as_they_are(
             looked.append(str(app.query_one("#told", Static).render()))
             await pilot.press("q")
 
+    monkeypatch.setattr(output, "has_terminal", lambda: True)
     monkeypatch.setattr(Dashboard, "run", lambda app: asyncio.run(watch(app)))
     result = run("top", "--every", "0.1", "--timeout", "60")
     assert (result.exit_code, looked) == (0, ["all is well"]), result.output
+
+
+def test_top_without_a_terminal_prints_plain_looks(in_project: LocalBrokers) -> None:
+    shown = run("top", "--every", "0.1", "--count", "2", "--timeout", "60")
+    assert shown.exit_code == 0, shown.output
+    assert "\x1b" not in shown.stdout
+    assert shown.stdout.count("behind") == 2
+    assert "Sold" in shown.stdout
+    first, second = run("top", "--json", "--every", "0.1", "--count", "2", "--timeout", "60").stdout.splitlines()
+    assert json.loads(first)["well"] is True
+    assert {one["commits_per_s"] is None for one in json.loads(first)["brokers"]} == {True}
+    assert {one["commits_per_s"] is None for one in json.loads(second)["brokers"]} == {False}
+    endless = smile("top", "--every", "0.1", "--timeout", "60", cwd=Path.cwd(), stdin=subprocess.DEVNULL)
+    assert endless.stdout is not None
+    assert "\x1b" not in endless.stdout.readline()
+    endless.send_signal(signal.SIGINT)
+    endless.communicate(timeout=PATIENCE_S)
+    assert endless.returncode == 0
 
 
 def test_faults_and_logs_of_a_local_run(in_project: LocalBrokers) -> None:
