@@ -39,7 +39,10 @@ def read_json_lines(lines: Iterable[str], columns: Mapping[str, Column]) -> Iter
             yield Line(number, None, f"longer than {LINE_CHARACTERS_MAX} characters")
             continue
         try:
-            found = json.loads(text, parse_float=Decimal)
+            found = json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
+        except _Twice as twice:
+            yield Line(number, None, str(twice))
+            continue
         except (ValueError, RecursionError) as error:
             yield Line(number, None, f"not JSON: {error}")
             continue
@@ -47,6 +50,27 @@ def read_json_lines(lines: Iterable[str], columns: Mapping[str, Column]) -> Iter
             yield Line(number, None, f"not a JSON object but {_kind(found)}")
             continue
         yield Line(number, {name: _plain(value, columns.get(name)) for name, value in found.items()})
+
+
+class _Twice(Exception):
+    """A name that an object has twice: which value is meant?"""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice(_said_twice([name for name, _ in pairs]))
+    return found
+
+
+def _said_twice(names: list[str]) -> str:
+    """Empty if each is there once."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return f"column `{name}` is there twice"
+        seen.add(name)
+    return ""
 
 
 def _plain(value: Any, column: Column | None) -> object:
@@ -79,6 +103,10 @@ def read_csv(lines: Iterable[str], columns: Mapping[str, Column]) -> Iterator[Li
             continue
         if names is None:
             names = [cell.strip() for cell in cells]
+            twice = _said_twice(names)
+            if twice:
+                yield Line(counted.number, None, f"{twice}: no line after this one is read")
+                return
             continue
         yield _row(counted.number, names, cells, columns)
 

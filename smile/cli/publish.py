@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from heapq import heappop, heappush
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from smile.cli.completing import streams
-from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected
+from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected, exit_code_of
 from smile.cli.exits import Exit
 from smile.cli.files import STDIN, fail
 from smile.cli.lines import FORMATS, Line, read_csv, read_json_lines
@@ -65,6 +67,8 @@ def publish(
 
     Example: python generate.py BuyersWest | smile publish BuyersWest
     """
+    from smile.errors import SmileError
+
     chosen = form or ("csv" if file.lower().endswith(".csv") else "jsonl")
     if chosen not in FORMATS:
         fail(f"unknown format `{chosen}`: one of {', '.join(FORMATS)}")
@@ -78,7 +82,13 @@ def publish(
         lines = (read_csv if chosen == "csv" else read_json_lines)(text, columns)
         progress = stack.enter_context(_Shown(stream, text, hidden=quiet or as_json))
         publisher = Publisher(system, stream, progress)
-        publisher.publish(lines)
+        try:
+            publisher.publish(lines)
+        except SmileError as error:
+            publisher.break_off()
+            if as_json:
+                _report(stream, publisher, as_json=as_json, quiet=quiet)
+            fail(f"{error}\n       {_how_to_go_on(stream, publisher, chosen)}", exit_code_of(error))
     _report(stream, publisher, as_json=as_json, quiet=quiet)
     if publisher.refused:
         raise typer.Exit(Exit.PARTIAL)
@@ -104,6 +114,12 @@ class Publisher:
         self.published = 0
         self.refused = 0
         self.complaints: list[dict[str, Any]] = []
+        self.first_open: int | None = None
+        """After breaking off: all good lines before this one are in."""
+        self.last_uncertain: int | None = None
+        """After breaking off: from the first open line to this one nobody knows; None if nothing of them was sent."""
+        self._unsaid: list[tuple[int, str]] = []  # a heap: complaints are made in the order of lines
+        self._says_no_more = False
         self._system = system
         self._stream = stream
         self._progress = progress
@@ -122,9 +138,11 @@ class Publisher:
                 else:
                     rows.append(line)
             self._send(rows)
+            self._complain()
             self._progress.show(self.published, self.refused)
         while self._under_way:
             self._await_oldest()
+            self._complain()
         self._progress.show(self.published, self.refused)
 
     def _send(self, lines: list[Line]) -> None:
@@ -145,13 +163,34 @@ class Publisher:
     def _await_oldest(self) -> None:
         from smile.errors import PublishError
 
-        lines, future = self._under_way.popleft()
+        lines, future = self._under_way[0]
         try:
             self._system.outcome(future)
         except PublishError as error:
+            self._under_way.popleft()
             self._divide(lines, error)
         else:
+            self._under_way.popleft()
             self.published += len(lines)
+
+    def break_off(self) -> None:
+        """Find out what became of the lines under way, as far as that is known."""
+        from smile.errors import PublishUncertain
+
+        is_open: list[list[Line]] = []
+        uncertain: list[int] = []
+        for lines, future in self._under_way:
+            error = future.exception() if not future.cancel() and future.done() else None
+            if future.done() and not future.cancelled() and error is None:
+                self.published += len(lines)
+                continue
+            is_open.append(lines)
+            if not future.done() or isinstance(error, PublishUncertain):
+                uncertain.append(lines[-1].number)
+        self._under_way.clear()
+        self.first_open = min((lines[0].number for lines in is_open), default=None)
+        self.last_uncertain = max(uncertain, default=None)
+        self._complain()
 
     def _divide(self, lines: list[Line], error: PublishError) -> None:
         """All in or all out: halves of a refused batch are tried until the bad lines stand alone."""
@@ -164,11 +203,19 @@ class Publisher:
 
     def _refuse(self, number: int, reason: str) -> None:
         self.refused += 1
-        if self.refused <= COMPLAINTS_MAX:
-            self.complaints.append({"line": number, "reason": reason})
-            self._progress.complain(f"line {number}: {reason}")
-        elif self.refused == COMPLAINTS_MAX + 1:
-            self._progress.complain("further bad lines are only counted")
+        heappush(self._unsaid, (number, reason))
+
+    def _complain(self) -> None:
+        """Of all lines that no line under way comes before."""
+        first_open = min((lines[0].number for lines, _ in self._under_way), default=inf)
+        while self._unsaid and self._unsaid[0][0] < first_open:
+            number, reason = heappop(self._unsaid)
+            if len(self.complaints) < COMPLAINTS_MAX:
+                self.complaints.append({"line": number, "reason": reason})
+                self._progress.complain(f"line {number}: {reason}")
+            elif not self._says_no_more:
+                self._says_no_more = True
+                self._progress.complain("further bad lines are only counted")
 
 
 def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
@@ -254,9 +301,29 @@ class _Shown:
             self._progress.stop()
 
 
+def _how_to_go_on(stream: str, done: Publisher, form: str) -> str:
+    if done.first_open is None:
+        return f"{done.published} rows are in, all that were sent; go on with the lines after them"
+    keep = " (and keep the first line, which names the columns)" if form == "csv" else ""
+    told = f"{done.published} rows are in, with all good lines before line {done.first_open}"
+    if done.last_uncertain is None:
+        return f"{told}; nothing of later ones was sent: go on with that line{keep}"
+    return (
+        f"{told}; lines {done.first_open} to {done.last_uncertain} may be in or not, later ones were not sent: see "
+        f"which is the last that is there (`smile query {stream}`), and go on with the line after it{keep}"
+    )
+
+
 def _report(stream: str, done: Publisher, *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        told = {"stream": stream, "published": done.published, "refused": done.refused, "complaints": done.complaints}
+        told = {
+            "stream": stream,
+            "published": done.published,
+            "refused": done.refused,
+            "complaints": done.complaints,
+            "first_open_line": done.first_open,
+            "last_uncertain_line": done.last_uncertain,
+        }
         typer.echo(json.dumps(told, indent=2))
     elif not quiet:
         refused = f", {done.refused} lines refused" if done.refused else ""

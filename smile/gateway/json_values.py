@@ -81,13 +81,22 @@ def _decoded(body: bytes) -> str:
 def _parsed(text: str) -> Any:
     """Numbers with a point stay exact; what depends on the column is decided there."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_object)
     except RecursionError:
         raise BadBody("nested too deeply") from None
     except (json.JSONDecodeError, BadBody):
         raise
     except (ValueError, ArithmeticError):  # Python's own bounds on digits and exponents
         raise BadBody("a number that is too long") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise BadBody(f"`{name[:80]}` is in one object twice: which value is meant?")
+        found[name] = value
+    return found
 
 
 def _no_constant(name: str) -> None:

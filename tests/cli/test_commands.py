@@ -20,7 +20,11 @@ from runtime.client.connection import Connection
 from smile.cli import app, output
 from smile.cli.dashboard import Dashboard
 from smile.cli.exits import Exit
+from smile.cli.lines import Line
+from smile.cli.publish import Publisher, _how_to_go_on, _Shown
+from smile.errors import PublishUncertain
 from smile.local import LocalBrokers, free_ports
+from smile.remote.connect import connect
 from tests.cli.test_dashboard import cells, until
 from tests.measures import PATIENCE_S, eventually
 
@@ -73,7 +77,7 @@ def test_publish_takes_good_lines_and_tells_of_bad_ones(in_project: LocalBrokers
     assert result.exit_code == Exit.PARTIAL
     assert result.stdout == "Items: 2 published, 3 lines refused\n"
     said = result.stderr.splitlines()
-    assert sorted(line.split(":")[0] for line in said) == ["line 2", "line 3", "line 5"]
+    assert [line.split(":")[0] for line in said] == ["line 2", "line 3", "line 5"]
     assert "line 2: column `price`: 'x' is not a number (decimal(10,2))" in said
     assert "line 5: column `item`: 1 was published before: the stream is `unique` by it" in said
     assert {"item": 3, "price": "0.25", "rest": 50} in json_of("query", "Left", "--json")["rows"]
@@ -99,6 +103,46 @@ def test_many_rows_with_one_bad_among_them(in_project: LocalBrokers) -> None:
     assert result.stderr == "line 3211: column `qty`: 101 is above 100, the largest value declared\n"
     expected = sum(row["qty"] for row in rows) - 101
     assert {"item": 7, "total": expected} in json_of("query", "Sold", "--json")["rows"]
+
+
+def test_publish_that_breaks_off_says_what_is_in_and_how_to_go_on(in_project: LocalBrokers) -> None:
+    """Two batches: one is answered, then the broker is silent."""
+    rows: list[dict[str, object]] = [{"item": 8, "qty": 1} for _ in range(1_500)]
+    home = in_project.deployment.placement["Buys"]
+    (other,) = set(in_project.names) - {home}
+    with connect(in_project.addresses[other], timeout=PATIENCE_S) as system:
+        publisher = Publisher(system, "Buys", _Shown("Buys", io.StringIO(), hidden=True))
+        publisher.publish(iter([Line(n, row) for n, row in enumerate(rows[:1_000], 1)]))
+        in_project.pause(home)
+        try:
+            publisher._send([Line(n, row) for n, row in enumerate(rows[1_000:], 1_001)])
+            publisher._refuse(1_600, "a bad one")
+            system._timeout = 0.1
+            with pytest.raises(PublishUncertain):
+                publisher._await_oldest()
+            publisher.break_off()
+        finally:
+            in_project.resume(home)
+    assert (publisher.published, publisher.first_open, publisher.last_uncertain) == (1_000, 1_001, 1_500)
+    said = _how_to_go_on("Buys", publisher, "csv")
+    assert "1000 rows are in, with all good lines before line 1001; lines 1001 to 1500 may be in or not" in said
+    assert "keep the first line" in said
+    assert publisher.complaints == [{"line": 1_600, "reason": "a bad one"}]
+
+
+def test_publish_to_a_silent_broker(in_project: LocalBrokers) -> None:
+    home = in_project.deployment.placement["Buys"]
+    (other,) = set(in_project.names) - {home}
+    in_project.pause(home)
+    try:
+        arguments = ("publish", "Buys", "--json", "--timeout", "1", "--address", in_project.addresses[other])
+        result = run(*arguments, text=lines({"item": 9, "qty": 1}))
+    finally:
+        in_project.resume(home)
+    assert result.exit_code == Exit.UNREACHABLE, result.output
+    told = json.loads(result.stdout)
+    assert (told["published"], told["first_open_line"]) == (0, 1)
+    assert "0 rows are in, with all good lines before line 1; " in result.stderr
 
 
 def test_nulls_and_floats(in_project: LocalBrokers) -> None:

@@ -39,6 +39,7 @@ def test_empty_lines_count_but_say_nothing() -> None:
         ('"x"', "not a JSON object but text"),
         ("null", "not a JSON object but null"),
         ("[" * 100_000, "not JSON"),
+        ('{"a": 1, "b": true, "a": 2}', "column `a` is there twice"),
         ("x" * (16 * 2**20 + 1), "longer than"),
     ],
 )
@@ -52,6 +53,12 @@ def test_what_is_no_row(text: str, reason: str) -> None:
 def test_csv_cells_become_values_of_their_columns() -> None:
     (line,) = csv_lines("a,price,f,t,b", "1,12.10,0.5,,true")
     assert line == Line(2, {"a": 1, "price": "12.10", "f": 0.5, "t": None, "b": True})
+
+
+def test_csv_with_a_column_twice_is_not_guessed_at() -> None:
+    assert csv_lines("", "a,t, a", "1,x,2", "3,y,4") == [
+        Line(2, None, "column `a` is there twice: no line after this one is read")
+    ]
 
 
 def test_csv_quotes_may_span_lines_and_numbers_stay_right() -> None:

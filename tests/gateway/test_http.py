@@ -146,6 +146,7 @@ def test_arrays_and_lines_are_all_in_or_all_out(http: httpx.Client, item: int) -
         (b"\xff", "not UTF-8"),
         (b'{"item": 1}\n{"item": ', "row 1 is not JSON"),
         (b'{"itme": 1}', "did you mean"),
+        (b'{"item": 1, "qty": 1, "item": 2}', "`item` is in one object twice"),
         (b"[" * 100_000, "nested|not JSON"),
         (b'{"item": ' + b"9" * 5_000 + b"}", "too long"),
         (b'{"f": 1e99999999999999999999}', "too long|not a finite"),
