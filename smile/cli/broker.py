@@ -43,6 +43,7 @@ def broker(
     allow_faults: Annotated[
         bool, typer.Option("--allow-faults", help="Let `smile fault` harm this broker, to see recovery.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --log-format json.")] = False,
 ) -> None:
     """Run one broker until it is told to stop: Ctrl-C or SIGTERM.
 
@@ -65,7 +66,7 @@ def broker(
             "checkpoint_every_us": _duration("--checkpoint-every", checkpoint_every),
             "data_listen": data_listen,
             "data_announced": data_announce,
-            "log_format": _choice("--log-format", log_format, ("pretty", "json")),
+            "log_format": _choice("--log-format", log_format, ("pretty", "json")) or ("json" if as_json else None),
             "allow_faults": allow_faults or None,
         },
     )

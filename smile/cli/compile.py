@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from smile.cli.connecting import AsJson
 from smile.cli.files import fail
 from smile.cli.output import show
 
@@ -14,6 +16,7 @@ from smile.cli.output import show
 def compile(  # noqa: A001
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An MPL file.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where the bundle goes.")],
+    as_json: AsJson = False,
 ) -> None:
     """Compile a program into a bundle: manifest with digests, plan, generated modules.
 
@@ -39,4 +42,9 @@ def compile(  # noqa: A001
     except BundleError as error:
         fail(str(error))
     modules = sum(path.endswith(".py") for path in files)
+    if as_json:
+        manifest = json.loads(files["manifest.json"])
+        told = {"output": str(output), "components": len(program.plan.components), "modules": modules, **manifest}
+        typer.echo(json.dumps(told, indent=2))
+        return
     typer.echo(f"{output}: {len(program.plan.components)} components, {modules} modules")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +25,9 @@ def fmt(
         bool, typer.Option("--check", help="Change nothing; exit code 1 if a file is not in canonical layout.")
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Change nothing; print what would change.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print which files were not in that layout, as JSON.")
+    ] = False,
 ) -> None:
     """Bring MPL files into the canonical layout. Comments stay, and so does the meaning.
 
@@ -31,21 +35,27 @@ def fmt(
 
     Example: smile fmt --diff *.mpl
     """
-    not_canonical = broken = 0
+    if as_json and (diff or (STDIN in files and not check)):
+        fail("--json says which files change; it does not go with --diff, nor with - unless there is --check")
+    not_canonical: list[str] = []
+    broken: list[str] = []
     for file in files:
         source = read_source(file)
         formatted = _formatted(source)
         if formatted is None:
-            broken += 1
+            broken.append(source.name)
             continue
         changed = formatted != source.text
-        not_canonical += changed
+        if changed:
+            not_canonical.append(source.name)
         if diff and changed:
             typer.echo(_difference(source, formatted), nl=False)
-        elif check and changed:
+        elif check and changed and not as_json:
             typer.echo(f"{source.name}: not in canonical layout")
         elif not (check or diff):
-            _write(file, formatted, changed)
+            _write(file, formatted, changed, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps({"changed": not_canonical, "written": not check, "broken": broken}, indent=2))
     if broken or ((check or diff) and not_canonical):
         raise typer.Exit(1)
 
@@ -66,7 +76,7 @@ def _difference(source: Source, formatted: str) -> str:
     return "".join(difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)"))
 
 
-def _write(file: str, formatted: str, changed: bool) -> None:
+def _write(file: str, formatted: str, changed: bool, *, quiet: bool) -> None:
     if file == STDIN:
         sys.stdout.buffer.write(formatted.encode("utf-8"))
         return
@@ -76,4 +86,5 @@ def _write(file: str, formatted: str, changed: bool) -> None:
         Path(file).write_bytes(formatted.encode("utf-8"))
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror or error}")
-    typer.echo(f"{file}: formatted")
+    if not quiet:
+        typer.echo(f"{file}: formatted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,7 @@ def logs(
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="The last lines of each.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     data: DataFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """Print the logs of the brokers of a local run, each line with the name of its broker.
 
@@ -32,7 +34,7 @@ def logs(
     """
     run = the_run(data, alive=False)
     chosen = [the_broker(run, name) for name in brokers or run.brokers]
-    width = max(len(broker.name) for broker in chosen)
+    width = None if as_json else max(len(broker.name) for broker in chosen)
     ends = {broker.name: _print_tail(broker, lines, width) for broker in chosen}
     while follow:
         time.sleep(LOOK_EVERY_S)
@@ -40,7 +42,7 @@ def logs(
             ends[broker.name] = _print_from(broker, ends[broker.name], width)
 
 
-def _print_tail(broker: BrokerProcess, count: int, width: int) -> int:
+def _print_tail(broker: BrokerProcess, count: int, width: int | None) -> int:
     """The last lines; where the file ended."""
     try:
         data = Path(broker.log).read_bytes()
@@ -51,7 +53,7 @@ def _print_tail(broker: BrokerProcess, count: int, width: int) -> int:
     return len(whole)
 
 
-def _print_from(broker: BrokerProcess, start: int, width: int) -> int:
+def _print_from(broker: BrokerProcess, start: int, width: int | None) -> int:
     """Whole lines only: the rest of a line comes with the next look."""
     try:
         with Path(broker.log).open("rb") as file:
@@ -64,6 +66,10 @@ def _print_from(broker: BrokerProcess, start: int, width: int) -> int:
     return start + len(whole)
 
 
-def _print(broker: BrokerProcess, lines: list[bytes], width: int) -> None:
+def _print(broker: BrokerProcess, lines: list[bytes], width: int | None) -> None:
+    """`width`: of the column of names; None for JSON."""
     for line in lines:
-        typer.echo(f"{broker.name:{width}}  {line.decode(errors='replace')}")
+        text = line.decode(errors="replace")
+        typer.echo(
+            json.dumps({"broker": broker.name, "text": text}) if width is None else f"{broker.name:{width}}  {text}"
+        )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
 import typer
 
+from smile.cli.connecting import AsJson
 from smile.cli.files import fail
 
 GRAPH_HELP = "One of figure1, random and the small graphs, or all."
@@ -23,6 +25,7 @@ def sim(
         bool, typer.Option("--explore", help="Take the small graphs apart: every order, loss and crash.")
     ] = False,
     seconds: Annotated[float, typer.Option(help="With --explore: the time for each small graph.")] = 30.0,
+    as_json: AsJson = False,
 ) -> None:
     """Simulate the protocol under faults and judge every step against a naive truth.
 
@@ -37,13 +40,30 @@ def sim(
 
     if graph not in (*GRAPHS, "all"):
         fail(f"unknown graph `{graph}`: one of {', '.join((*GRAPHS, 'all'))}")
+    said: list[str] = []
+    report = said.append if as_json else typer.echo
+    told: dict[str, object] = {}
     if mistakes:
-        passed = command.mistakes(seeds, typer.echo)
+        passed = command.mistakes(seeds, report)
+        told["lines"] = said
     elif explore:
-        passed = all(found.violation is None for found in command.explore_all(seconds, typer.echo))
+        found = command.explore_all(seconds, report)
+        passed = all(one.violation is None for one in found)
+        told["graphs"] = [{**vars(one), "violation": _shown(one.violation)} for one in found]
     elif seed is not None:
-        passed = command.tell(seed, "random" if graph == "all" else graph, typer.echo).violation is None
+        one = command.tell(seed, "random" if graph == "all" else graph, report)
+        passed = one.violation is None
+        told.update(seed=seed, violation=_shown(one.violation), messages=one.messages, trace=one.trace_hash, lines=said)
     else:
-        passed = command.run(seeds, start, graph, typer.echo).passed
+        summary = command.run(seeds, start, graph, report)
+        passed = summary.passed
+        failures = [{"seed": one.schedule.seed, "violation": _shown(one.violation)} for one in summary.failures]
+        told.update({**vars(summary), "counts": dict(summary.counts), "failures": failures})
+    if as_json:
+        typer.echo(json.dumps({"passed": passed, **told}, indent=2))
     if not passed:
         raise typer.Exit(1)
+
+
+def _shown(violation: Exception | None) -> str | None:
+    return None if violation is None else str(violation)

@@ -271,6 +271,8 @@ def test_faults_and_logs_of_a_local_run(in_project: LocalBrokers) -> None:
     assert logs.exit_code == 0
     assert sum("serves at" in line for line in logs.stdout.splitlines()) == starts + 1
     assert all(line.startswith("two  ") for line in logs.stdout.splitlines())
+    (last,) = run("logs", "two", "--lines", "1", "--json").stdout.splitlines()
+    assert json.loads(last) == {"broker": "two", "text": logs.stdout.splitlines()[-1].removeprefix("two  ")}
     assert "did you mean `two`?" in run("fault", "kill", "twoo").stderr
     assert run("logs", "nobody").exit_code == Exit.USAGE
 

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from smile.cli import app
+from smile.deploy.config import BrokerSettings
 
 EXAMPLES = sorted(Path("examples").glob("*/*.mpl"))
 GOOD = "stream S (a int);\nview V = from S |> where a > 1;\n"
@@ -168,3 +169,42 @@ def test_version_and_help() -> None:
     assert run("--version").stdout.startswith("smile ")
     for command in ("check", "fmt", "explain", "compile", "sim"):
         assert run(command, "--help").exit_code == 0
+
+
+def test_json_of_commands_that_write_or_try(tmp_path: Path) -> None:
+    good, long, bad = (tmp_path / f"{name}.mpl" for name in ("good", "long", "bad"))
+    for file, text in ((good, GOOD), (long, GOOD.replace(" |>", "   |>")), (bad, "view V = ;")):
+        file.write_text(text)
+    files = [str(good), str(long), str(bad)]
+    for arguments, written in ((["--check"], False), ([], True)):
+        result = run("fmt", "--json", *arguments, *files)
+        assert result.exit_code == 1, "one of them is no program"
+        assert json.loads(result.stdout) == {"changed": [files[1]], "written": written, "broken": [files[2]]}
+    assert json.loads(run("fmt", "--json", *files[:2]).stdout)["changed"] == []
+    assert run("fmt", "--json", "--diff", *files).exit_code == run("fmt", "--json", "-", text=GOOD).exit_code == 2
+    bundle = json.loads(run("compile", files[0], "-o", str(tmp_path / "out"), "--json").stdout)
+    assert (bundle["output"], bundle["views"], bundle["modules"]) == (str(tmp_path / "out"), ["V"], 1)
+    assert bundle["files"] == json.loads((tmp_path / "out" / "manifest.json").read_text())["files"]
+
+
+def test_sim_as_json() -> None:
+    many = json.loads(run("sim", "--seeds", "2", "--graph", "figure1", "--json").stdout)
+    assert (many["passed"], many["runs"], many["failures"]) == (True, 2, [])
+    one = json.loads(run("sim", "--seed", "5", "--json").stdout)
+    assert (one["passed"], one["seed"], one["violation"]) == (True, 5, None)
+    assert one["lines"]
+    small = json.loads(run("sim", "--explore", "--seconds", "0.01", "--json").stdout)
+    assert all(graph["violation"] is None for graph in small["graphs"])
+
+
+def test_a_broker_logs_json_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forms: list[str] = []
+
+    def serve(settings: BrokerSettings) -> int:
+        forms.append(settings.log_format)
+        return 0
+
+    monkeypatch.setattr("smile.broker.serve", serve)
+    for more in ([], ["--json"]):
+        assert run("broker", "b", "--listen", "tcp://127.0.0.1:1", "--data", str(tmp_path), *more).exit_code == 0
+    assert forms == ["pretty", "json"]
