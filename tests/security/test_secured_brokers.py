@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 import smile
@@ -26,6 +27,7 @@ from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
 from smile.deploy.bundles import make_deployment, sign
 from smile.deploy.deployment import Deployment
+from smile.gateway.server import start_gateway
 from smile.local import free_ports
 from smile.program import compile_source
 from tests.measures import PATIENCE_S, eventually
@@ -216,6 +218,30 @@ def test_a_connection_of_a_name_that_was_taken_off_is_told_nothing_more(site: Si
             assert time.monotonic() < end, "it still answers"
             time.sleep(0.2)
         assert "no longer on the allow-list" in answer["error"]
+
+
+def test_a_gateway_has_the_rights_of_its_broker_and_its_tokens_narrow_them(site: Site) -> None:
+    tokens = site.folder / "tokens.toml"
+    tokens.write_text(
+        '[[token]]\nname = "app"\ntoken = "0123456789abcdef"\npublish = ["Sales"]\nsubscribe = ["Totals"]\n'
+    )
+    tokens.chmod(0o600)
+    gateway = start_gateway(site.addresses["hub"], "127.0.0.1", 0, keys=site.folder / "hub.secret", tokens=tokens)
+    bearer = {"Authorization": "Bearer 0123456789abcdef"}
+    try:
+        with httpx.Client(base_url=gateway.url, headers=bearer, timeout=PATIENCE_S) as http:
+            assert http.get("/views/Totals").status_code == 200
+            assert http.get("/views/Paid").status_code == 403, "the broker may, the token may not"
+            refused = http.post("/streams/Sales", json={"item": 55, "qty": 1})
+            assert refused.status_code == 403
+            assert "`hub` has no right to publish to `Sales`" in refused.json()["error"]
+            add_entry(
+                site.allowed, entry_for("hub", site.keys["hub"].public, roles=["broker"], publish=["Sales", "Wages"])
+            )
+            eventually(lambda: http.post("/streams/Sales", json={"item": 55, "qty": 1}).status_code == 200, "the list")
+            assert http.post("/streams/Wages", json={"person": 1, "amount": 1}).status_code == 403
+    finally:
+        gateway.close()
 
 
 def _heard(changes: smile.Subscription, item: int, seconds: float) -> bool:
