@@ -249,7 +249,7 @@ def test_strangers_cost_no_memory(allowed: Path) -> None:
 
         try:
             ask(1000)
-            grown = least_kept_bytes(lambda: ask(1000), 10_000)
+            grown = least_kept_bytes(lambda: ask(1000), 10_000, "runtime/security")
         finally:
             logging.getLogger("smile.security").disabled = False
             authenticator.close()
