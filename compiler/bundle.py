@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -68,9 +69,17 @@ def _json(data: object) -> bytes:
 
 
 def write_bundle(files: dict[str, bytes], folder: Path) -> None:
-    """Write a bundle. A folder that is there already is replaced only if it is empty or holds a bundle."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "manifest.json").exists())):
-        raise BundleError(f"{folder} exists and is not a bundle")
+    """Write a bundle. A folder that is there already is replaced only if it is empty or holds a bundle and no more."""
+    try:
+        _write_bundle(files, Path(os.path.realpath(folder)))
+    except OSError as error:
+        raise BundleError(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _write_bundle(files: dict[str, bytes], folder: Path) -> None:
+    is_replaced = folder.exists() and not _is_empty(folder)
+    if is_replaced:
+        _check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -78,22 +87,59 @@ def write_bundle(files: dict[str, bytes], folder: Path) -> None:
             (made / path).parent.mkdir(exist_ok=True)
             (made / path).write_bytes(data)
         made.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)
-    except OSError as error:
+        if is_replaced:
+            _exchange(folder, made)
+        else:
+            made.rename(folder)
+    except BaseException:
         shutil.rmtree(made, ignore_errors=True)
-        raise BundleError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise
+
+
+def _exchange(folder: Path, made: Path) -> None:
+    """The old one goes only when the new one is there: whatever happens between, one of them is whole on disk."""
+    aside = made.with_name(f"{made.name}.old")
+    folder.rename(aside)
+    try:
+        made.rename(folder)
+    except BaseException:
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Other programs write a manifest.json too, and people put files of their own where they find room."""
+    advice = "it is left as it is; choose another folder, or remove this one yourself"
+    try:
+        listed, _ = _manifest(folder)
+    except BundleError as error:
+        raise BundleError(f"{folder} exists and is not a bundle: {advice}") from error
+    ours = {folder / "manifest.json"} | {folder / path for path in listed}
+    ours |= {parent for path in ours for parent in path.parents}
+    for path in sorted(set(folder.rglob("*")) - ours):
+        raise BundleError(f"{folder} is a bundle with something else in it, {path.relative_to(folder)}: {advice}")
+
+
+def _manifest(folder: Path) -> tuple[dict[str, str], int]:
+    """The digests of the files by path, and the format."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        files, found = manifest["files"], manifest["format"]
+        if not isinstance(found, int) or not all(digest.startswith("sha256:") for digest in files.values()):
+            raise ValueError("not the manifest of a bundle")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(f"{folder} has no readable manifest") from error
+    return files, found
 
 
 def verify_bundle(folder: Path) -> None:
     """Every file that the manifest names is there with the digest it says, and there are no others."""
-    try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-        expected: dict[str, str] = manifest["files"]
-        found = manifest["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{folder} has no readable manifest") from error
+    expected, found = _manifest(folder)
     if found != FORMAT:
         raise BundleError(f"{folder} has format {found}; this compiler knows format {FORMAT}")
     present = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} - {"manifest.json"}

@@ -106,7 +106,60 @@ def test_a_folder_that_is_no_bundle_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_bundle_is_replaced_whole(bundle: Path) -> None:
-    (bundle / "stale.txt").write_text("old")
+    (bundle / "plan.json").write_text("changed")
+    (bundle / "program.mpl").unlink()
     write_bundle(files(), bundle)
     verify_bundle(bundle)
-    assert not (bundle / "stale.txt").exists()
+    assert [path.name for path in bundle.parent.iterdir()] == ["bundle"]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["", "[1]", '{"name": "a browser extension"}', '{"format": 1, "files": ["a"]}', '{"format": 1, "files": {"a": 1}}'],
+)
+def test_a_manifest_of_somebody_else_protects_its_folder(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(BundleError, match=r"not a bundle.*choose another folder"):
+        write_bundle(files(), tmp_path)
+    assert (tmp_path / "manifest.json").read_text() == manifest
+
+
+@pytest.mark.parametrize("own", ["notes.txt", "modules/notes.txt", "empty/"])
+def test_what_somebody_put_into_a_bundle_is_not_deleted(bundle: Path, own: str) -> None:
+    if own.endswith("/"):
+        (bundle / own).mkdir()
+    else:
+        (bundle / own).write_text("keep")
+    with pytest.raises(BundleError, match=f"something else in it, {own.rstrip('/')}"):
+        write_bundle(files(), bundle)
+    assert (bundle / own).exists()
+
+
+def test_the_old_bundle_is_there_until_the_new_one_is(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (bundle / "manifest.json").read_bytes()
+    rename = Path.rename
+
+    def failing(self: Path, target: Path) -> Path:
+        if target == bundle and not (bundle.parent / "failed").exists():
+            (bundle.parent / "failed").touch()
+            others = [path for path in bundle.parent.iterdir() if (path / "manifest.json").exists()]
+            assert len(others) == 2  # the old one beside the new one
+            raise OSError(5, "no luck")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(BundleError, match="no luck"):
+        write_bundle(files(), bundle)
+    assert (bundle / "manifest.json").read_bytes() == before
+    verify_bundle(bundle)
+    assert {path.name for path in bundle.parent.iterdir()} == {"bundle", "failed"}
+
+
+@pytest.mark.parametrize("folder", ["file/bundle", "file"])
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("keep")
+    with pytest.raises(BundleError, match=f"{tmp_path / folder}"):
+        write_bundle(files(), tmp_path / folder)
+    with pytest.raises(BundleError, match="cannot write /proc/no-such"):
+        write_bundle(files(), Path("/proc/no-such"))
+    assert (tmp_path / "file").read_text() == "keep"
