@@ -267,6 +267,16 @@ class System(Reading):
         """Hold the lock; the outermost call works off what was caused, by itself and by callbacks."""
         return self._work_block
 
+    def check_usable(self) -> None:
+        """For `_Working`: may this call begin?"""
+        if self._is_closed:
+            raise Closed("the system is closed")
+        if self._directory is not None:
+            try:
+                self._directory.check_process()
+            except LogError as error:
+                raise LogUnusable(str(error)) from error
+
     def work_off(self) -> None:
         """For `_Working`: all that was caused, callbacks included."""
         self._engine.drain()
@@ -340,9 +350,11 @@ class _Working:
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        if self._system.is_closed:
+        try:
+            self._system.check_usable()
+        except BaseException:
             self._lock.release()
-            raise Closed("the system is closed")
+            raise
         self._depth += 1
 
     def __exit__(

@@ -112,11 +112,28 @@ class Tier:
         self.failure = why
         self._is_settled.set()
 
+    def begin_anew(self) -> None:
+        """In a forked process: what was requested but not settled is with a thread that is not here."""
+        if self.native is None and self.failure is None:
+            self._is_settled = Event()
+            self._is_requested = False
+
 
 _tiers: dict[tuple[str, Path], Tier] = {}
 _lock = Lock()
 _waiting: SimpleQueue[Tier] = SimpleQueue()
 _worker: Thread | None = None
+
+
+def _after_fork() -> None:
+    """A forked process has the objects of its parent and none of its threads; a lock may be one that nobody opens."""
+    global _lock, _waiting, _worker
+    _lock, _waiting, _worker = Lock(), SimpleQueue(), None
+    for tier in _tiers.values():
+        tier.begin_anew()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def tier_of(spec: Loops) -> Tier:

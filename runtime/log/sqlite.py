@@ -58,7 +58,8 @@ class Waiting:
 
 
 class LogDirectory:
-    """Open one per process and folder; `stream` gives the log of one stream. Close it, or the lock stays.
+    """Open one per process and folder; `stream` gives the log of one stream. Close it, or the lock stays. A process
+    that is forked meanwhile cannot use it: both would write at the place that they take for the end.
 
     `sync`: "always" waits for the disk in every commit. "interval" lets a thread do it, at most every `interval_ms`:
     a power loss may cost what was acknowledged in that time. "never" leaves it to the system, which takes half a
@@ -69,6 +70,7 @@ class LogDirectory:
         self, folder: str | os.PathLike[str], sync: Sync = "always", *, interval_ms: int = INTERVAL_MS
     ) -> None:
         self.folder = Path(folder)
+        self._process = os.getpid()
         self.counters: Counter[str] = Counter()
         self._is_synced = sync == "always"
         self._guard = threading.Lock()
@@ -94,6 +96,14 @@ class LogDirectory:
 
     def _number(self) -> int:
         return self._state.seal.number
+
+    def check_process(self) -> None:
+        """Raises LogError in a process that was forked from the one which opened it."""
+        if os.getpid() != self._process:
+            raise LogError(
+                f"{self.folder} was opened by process {self._process}, and this is a fork of it: use the log there, or"
+                " open another folder here"
+            )
 
     def next_epoch(self, at_least: int = 0) -> int:
         """A number higher than all before it, durable when this returns, whatever `sync` says."""
@@ -205,6 +215,7 @@ class LogDirectory:
         return self._state.positions[number - 1]
 
     def _commit(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None = None) -> None:
+        self.check_process()
         if self._keeper.is_behind:
             self._wait_for_keeper()
         began = time.perf_counter_ns()
@@ -308,6 +319,7 @@ class LogDirectory:
     # Reading
 
     def query(self, text: str, values: Sequence[object]) -> list[tuple[object, ...]]:
+        self.check_process()
         try:
             return self.connection.execute(text, values).fetchall()
         except sqlite3.Error as error:
@@ -315,6 +327,7 @@ class LogDirectory:
 
     def rows(self, text: str, values: Sequence[object]) -> Generator[tuple[Any, ...]]:
         """The same, one by one: read them at once, because they keep the write-ahead log from beginning anew."""
+        self.check_process()
         try:
             cursor = self.connection.execute(text, values)
             with closing(cursor):
@@ -333,8 +346,9 @@ class LogDirectory:
     # The end
 
     def close(self) -> None:
-        self._keeper.close()
-        self._acknowledged.sync()
+        if os.getpid() == self._process:  # in a fork the thread is not there, and SQLite's files are the parent's
+            self._keeper.close()
+            self._acknowledged.sync()
+            self.connection.close()
         self._acknowledged.close()
-        self.connection.close()
         os.close(self._lock)

@@ -209,3 +209,40 @@ def test_without_numba_it_stays_plain(monkeypatch: pytest.MonkeyPatch, tmp_path:
     for edge, batch in Events(star, 3).batches(5, 5):
         kernel.take(edge, batch)
     assert kernel.table.meta[Meta.COUNT] > 0
+
+
+FORKED = """
+import os
+from threading import Event
+from types import SimpleNamespace
+from runtime.kernels import tier as tiers
+
+parent, arrived, goes_on = os.getpid(), Event(), Event()
+
+
+def compiled(_):
+    arrived.set()
+    if os.getpid() == parent:
+        goes_on.wait()
+    return f"no compiler in {os.getpid()}"
+
+
+tiers._compile = compiled
+waiting = tiers.tier_of(SimpleNamespace(digest="some"))
+waiting.request()
+arrived.wait()
+child = os.fork()
+if child == 0:
+    waiting.wait(60)
+    os._exit(0 if waiting.failure == f"no compiler in {os.getpid()}" else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+goes_on.set()
+waiting.wait(60)
+assert waiting.failure == f"no compiler in {parent}"
+raise SystemExit(code)
+"""
+
+
+def test_a_forked_process_compiles_by_itself(native_tier: None) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

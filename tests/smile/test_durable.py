@@ -43,6 +43,51 @@ def test_the_next_run_continues(tmp_path: Path) -> None:
         assert [row["item"] for row in system.rows("Sold")] == [1, 2, 3]
 
 
+FORKED = """
+import os, sys
+import smile
+
+program = smile.compile("stream S (id int) unique id; view N = from S |> aggregate n := count();")
+system = smile.run(program, data=sys.argv[1])
+system.publish("S", {"id": 1})
+assert system.rows("N") == [{"n": 1}]
+child = os.fork()
+if child == 0:
+    try:
+        for call in (lambda: system.publish("S", {"id": 2}), lambda: system.rows("N"), lambda: system.settle()):
+            try:
+                call()
+            except smile.LogUnusable as refused:
+                assert "fork" in str(refused)
+            else:
+                raise AssertionError("not refused")
+        system.close()
+    except BaseException as error:
+        print(repr(error))
+        sys.stdout.flush()
+        os._exit(1)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+system.publish("S", {"id": 2})
+try:
+    smile.run(program, data=sys.argv[1])
+except smile.LogUnusable:
+    pass
+else:
+    raise AssertionError("the child gave our lock away")
+system.close()
+with smile.run(program, data=sys.argv[1]) as system:
+    assert [row["id"] for row in system.rows("S")] == [1, 2]
+    assert system.rows("N") == [{"n": 2}]
+"""
+
+
+def test_a_forked_process_cannot_write_into_the_log_of_its_parent(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_ticks_never_repeat_even_if_the_clock_jumps_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = smile.compile(PROGRAM)
     seen: list[int] = []
