@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smile.errors import (
         Closed,
         ConnectFailed,
+        Interrupted,
         LogUnusable,
         NotAllowed,
         Problem,
@@ -45,6 +46,7 @@ __all__ = [
     "Closed",
     "ConnectFailed",
     "Diagnostic",
+    "Interrupted",
     "LogUnusable",
     "MplError",
     "NotAllowed",
@@ -69,8 +71,8 @@ __all__ = [
 _HOME = {
     "mpl.diagnostic": ("Diagnostic", "MplError"),
     "smile.errors": (
-        *("Closed", "ConnectFailed", "LogUnusable", "NotAllowed", "Problem", "PublishError", "PublishUncertain"),
-        *("SmileError", "TimedOut", "TokenRefused", "UnknownName", "ViewFailed"),
+        *("Closed", "ConnectFailed", "Interrupted", "LogUnusable", "NotAllowed", "Problem", "PublishError"),
+        *("PublishUncertain", "SmileError", "TimedOut", "TokenRefused", "UnknownName", "ViewFailed"),
     ),
     "smile.program": ("Program", "compile"),
     "smile.remote.connect": ("connect",),

@@ -70,6 +70,11 @@ class LogUnusable(SmileError):
     """The directory of the log is in use, damaged, or belongs to streams with other columns."""
 
 
+class Interrupted(SmileError):
+    """An earlier call was cut short in the middle of its work, by Ctrl-C for example. What the system would show could
+    be wrong, so it refuses every call; what was acknowledged is in the log, from which the next run starts."""
+
+
 class PublishUncertain(SmileError):
     """The log failed while these rows were written: they may be in it or not. What was acknowledged before is there."""
 

@@ -30,7 +30,7 @@ class Inspected:
     told: Deliver
     lineages: tuple[str, ...]
     in_floor: int
-    failure: ViewFailed | None = None
+    failure: SmileError | None = None
 
 
 class Reading(ABC):

@@ -68,6 +68,17 @@ class Delivery:
     def of(told: Deliver, *, is_snapshot: bool) -> Delivery:
         return Delivery(is_snapshot, told.rows, told.final, told.horizon, told.low, told.high)
 
+    def after(self, count: int) -> Delivery:
+        """Without the first `count` rows."""
+        return Delivery(
+            self.is_snapshot,
+            self.rows.slice(count, len(self.rows)),
+            self.final if isinstance(self.final, bool) else self.final[count:],
+            self.as_of if isinstance(self.as_of, int) else self.as_of[count:],
+            None if self.low is None else self.low[count:],
+            None if self.high is None else self.high[count:],
+        )
+
     def finals(self) -> Sequence[bool]:
         return [self.final] * len(self.rows) if isinstance(self.final, bool) else self.final
 
@@ -256,17 +267,30 @@ class Subscription:
             self._wake()
 
     def run_callback(self, *, flush: bool = False) -> None:
-        """Hand what is queued to the callback. What it raises is logged and kept in `errors`, nothing more."""
+        """Hand what is queued to the callback. What it raises is logged and kept in `errors`, nothing more; Ctrl-C and
+        the like end the call, and what is left waits for the next."""
         assert self._callback is not None
         while (batch := self._take(flush=flush)) is not None:
-            for change in self.each(batch):
-                if self._closed:
-                    return
-                try:
-                    self._callback(change)
-                except Exception as error:
-                    log.exception("a callback of subscription %s failed", self.name)
-                    self.errors.append(error)
+            handed = 0
+            try:
+                for change in self.each(batch):
+                    if self._closed:
+                        return
+                    handed += 1
+                    try:
+                        self._callback(change)
+                    except Exception as error:
+                        log.exception("a callback of subscription %s failed", self.name)
+                        self.errors.append(error)
+            except BaseException:
+                self._put_back(batch.delivery.after(handed))
+                raise
+
+    def _put_back(self, delivery: Delivery) -> None:
+        with self._lock:
+            if len(delivery.rows):
+                self._queue.appendleft(delivery)
+                self._rows += len(delivery.rows)
 
     def _wake(self) -> None:
         self._changed.notify_all()

@@ -19,13 +19,13 @@ from typing import Any
 
 from compiler.plan.build import TICK_MODULUS, ProgramPlan, ViewPlan
 from runtime.batch import Batch
-from runtime.embedded.engine import Engine, PublishRefused
+from runtime.embedded.engine import LOG_FAILED, Engine, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
 from runtime.plan import Component, Emit, Plan, StreamSpec
 from smile.delivery import Hub, leaf_of, make_hub
-from smile.errors import Closed, LogUnusable, PublishUncertain, SmileError, ViewFailed
+from smile.errors import Closed, Interrupted, LogUnusable, PublishUncertain, SmileError
 from smile.program import Program
 from smile.reading import Inspected, Reading, asked
 from smile.streams import StreamInput
@@ -64,7 +64,8 @@ class System(Reading):
         super().__init__(program)
         self._lock = threading.RLock()
         self._is_closed = False
-        self._work_block = _Working(self, self._lock)
+        self._work_block = _Working(self)
+        self._is_telling = False  # callbacks run, which may call us
         self._hubs: dict[tuple[str, Emit, bool], Hub] = {}  # (view, emit, coalesced)
         self._due: deque[Subscription] = deque()  # subscriptions whose callback has something to do
         self._known_failures = 0
@@ -111,7 +112,7 @@ class System(Reading):
 
     def publish(self, stream: str, row: Mapping[str, object]) -> int:
         """Log one event; its tick. Raises PublishError if a value or a rule does not allow it."""
-        with self._working():
+        with self._lock, self._work_block:
             given = self._input(stream)
             columns = given.encode_row(row)
             return self._publish(given, columns)[0]
@@ -122,7 +123,7 @@ class System(Reading):
         `rows`: dicts, or columns: a dict of lists or numpy arrays, an Arrow table or batch, a pandas or polars frame.
         PublishError names the first rows that are wrong; then none is published.
         """
-        with self._working():
+        with self._lock, self._work_block:
             given = self._input(stream)
             columns, number = given.encode_many(rows)
             return self._publish(given, columns) if number else ()
@@ -136,14 +137,15 @@ class System(Reading):
         return given
 
     def _publish(self, given: StreamInput, columns: tuple[Sequence[Any], ...]) -> Sequence[int]:
+        self._recovered.discard(given.name)  # until they are noted
         try:
             ticks = self._engine.publish(given.name, columns)
         except PublishRefused as refused:
-            self._recovered.discard(given.name)
             if refused.uncertain:
                 raise PublishUncertain(f"`{given.name}`: {refused}") from refused
             raise SmileError(f"`{given.name}`: {refused}") from refused
         given.note(columns)
+        self._recovered.add(given.name)
         return ticks
 
     def _recover(self, given: StreamInput) -> None:
@@ -161,9 +163,9 @@ class System(Reading):
         Cannot be called from a callback.
         """
         with self._lock:
-            if self._work_block.is_working:
+            if self._is_telling:
                 raise SmileError("settle() cannot be called from a callback: the work it waits for is its own")
-            with self._working():
+            with self._work_block:
                 self._engine.drain()
                 self._engine.clean()
                 self._run_callbacks(flush=True)
@@ -171,7 +173,7 @@ class System(Reading):
     # Reading
 
     def _read(self, view: str) -> tuple[ViewReader, Batch]:
-        with self._working():
+        with self._lock, self._work_block:
             plan = self.program.relation(view)
             self._engine.start(plan.component)
             self._engine.drain()
@@ -182,7 +184,7 @@ class System(Reading):
     def inspect(self, view: str) -> Inspected:
         plan = self.program.relation(view)
         leaf = replace(leaf_of(plan, Emit.BOUNDS), name=f"{plan.name} inspected")
-        with self._working():
+        with self._lock, self._work_block:
             made = self._engine.attach(leaf, lambda _: None, wants_horizon=True)
             try:
                 streams = Plan((*self._engine.needed_for(plan.component), leaf)).lineages[leaf.name]
@@ -196,10 +198,12 @@ class System(Reading):
         if failure is not None:
             raise failure
 
-    def _failure_of(self, view: str, component: str) -> ViewFailed | None:
+    def _failure_of(self, view: str, component: str) -> SmileError | None:
         found = self._engine.failure_of(component)
         if found is None:
             return None
+        if found.code == LOG_FAILED:
+            return LogUnusable(found.reason)
         return self._view_failed(view, found.component, found.code, found.reason)
 
     # Subscribing
@@ -223,7 +227,7 @@ class System(Reading):
         """
         wanted = asked(self.program, name, emit)
         plan = wanted.plan
-        with self._working():
+        with self._lock, self._work_block:
             hub = self._hub(plan, wanted.mode, coalesce=coalesce)
             subscription = Subscription(
                 name,
@@ -257,44 +261,68 @@ class System(Reading):
             for at, hub in list(self._hubs.items()):
                 if subscription in hub.subscriptions:
                     hub.subscriptions.remove(subscription)
-                    if not hub.subscriptions and not self._is_closed:
+                    if not hub.subscriptions and not self._is_closed and self._engine.unfinished is None:
                         hub.close()
                         del self._hubs[at]
 
     # Work
 
-    def _working(self) -> _Working:
-        """Hold the lock; the outermost call works off what was caused, by itself and by callbacks."""
-        return self._work_block
-
     def check_usable(self) -> None:
         """For `_Working`: may this call begin?"""
         if self._is_closed:
             raise Closed("the system is closed")
+        if self._engine.unfinished is not None:
+            raise self._tell_interrupted(self._engine.unfinished)
         if self._directory is not None:
             try:
                 self._directory.check_process()
             except LogError as error:
                 raise LogUnusable(str(error)) from error
 
+    def tell_if_interrupted(self) -> None:
+        """For `_Working`: readers of subscriptions must not wait for what will never come."""
+        if self._engine.unfinished is not None:
+            self._tell_interrupted(self._engine.unfinished)
+
+    def _tell_interrupted(self, cause: str) -> Interrupted:
+        """Subscribers hear it after what was told to them before, all of which is true."""
+        kept = "has everything that was acknowledged" if self._directory is not None else "would have kept the events"
+        error = Interrupted(
+            f"an earlier call was cut short in the middle of its work by {cause}; close this system and run the program"
+            f" again: a log (`data=`) {kept}"
+        )
+        for hub in self._hubs.values():
+            for subscription in hub.subscriptions:
+                subscription.fail(error)
+        return error
+
+    @property
+    def is_telling(self) -> bool:
+        """Do callbacks run? Then a call that begins is theirs."""
+        return self._is_telling
+
     def work_off(self) -> None:
         """For `_Working`: all that was caused, callbacks included."""
-        self._engine.drain()
-        self._tell_failures()
-        while self._due:
-            self._run_callbacks(flush=False)
-            if self.is_closed:  # by a callback
-                return
+        while not self._is_closed:  # by a callback
+            self.check_usable()  # a callback's call may have been cut short
             self._engine.drain()
             self._tell_failures()
+            if not self._due:
+                return
+            self._run_callbacks(flush=False)
 
     def _run_callbacks(self, *, flush: bool) -> None:
         if flush:
             self._due.extend(s for hub in self._hubs.values() for s in hub.subscriptions if s.has_callback)
-        due = dict.fromkeys(self._due)
-        self._due.clear()
-        for subscription in due:
-            subscription.run_callback(flush=flush)
+        count = len(self._due)
+        self._is_telling = True
+        try:
+            for subscription in dict.fromkeys(self._due):
+                subscription.run_callback(flush=flush)
+        finally:
+            self._is_telling = False
+        for _ in range(count):  # not before: if a callback ends the call (Ctrl-C), the next call tells the others
+            self._due.popleft()
 
     def _tell_failures(self) -> None:
         if len(self._engine.failures) == self._known_failures:
@@ -334,42 +362,30 @@ class System(Reading):
 
 
 class _Working:
-    """The block in which a system works; see `System._working`. One for all blocks: the depth says which is the
-    outermost, and the lock, which is held meanwhile, that nobody else counts."""
+    """The block in which a system works, under its lock: `with self._lock, self._work_block`. The outermost call works
+    off what was caused, by itself and by callbacks, whose calls are the inner ones.
 
-    __slots__ = ("_depth", "_lock", "_system")
+    Nothing is counted here, because Ctrl-C may come before either method has begun."""
 
-    def __init__(self, system: System, lock: threading.RLock) -> None:
+    __slots__ = ("_system",)
+
+    def __init__(self, system: System) -> None:
         self._system = system
-        self._lock = lock
-        self._depth = 0
-
-    @property
-    def is_working(self) -> bool:
-        return self._depth > 0
 
     def __enter__(self) -> None:
-        self._lock.acquire()
-        try:
-            self._system.check_usable()
-        except BaseException:
-            self._lock.release()
-            raise
-        self._depth += 1
+        self._system.check_usable()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        is_outermost = self._depth == 1
         try:
-            if is_outermost and error is None:
+            if error is None and not self._system.is_telling:
                 self._system.work_off()
         except LogError as broken:
             raise LogUnusable(str(broken)) from broken
         finally:
-            self._depth -= 1
-            self._lock.release()
-        if is_outermost and isinstance(error, LogError):
+            self._system.tell_if_interrupted()
+        if isinstance(error, LogError):
             raise LogUnusable(str(error)) from error
 
 

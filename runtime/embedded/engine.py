@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from runtime.batch import Batch
 from runtime.embedded.tuning import BATCH_ROWS_MAX, EMBEDDED
@@ -54,6 +55,9 @@ from runtime.protocol.stream import StreamComponent
 from runtime.values import Value
 
 PRODUCER = "embedded"
+LOG_FAILED = "log"
+"""The code of a failure whose reason is the log's, not a row's."""
+
 CATCH_UP_ROUNDS_IDLE_MAX = 8
 """A component that still lacks something after so many questions without progress is our own mistake."""
 
@@ -82,6 +86,36 @@ class PublishRefused(Exception):
         self.uncertain = uncertain
 
 
+class NotOpened(LogError):
+    """The log of a stream that would have to start cannot be opened. Nothing has begun."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _whole(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
+    """A method after which the engine is unusable unless it comes to its end. Ctrl-C may come between any two changes
+    that belong together; the mark is there before them, so nothing need succeed at that moment."""
+
+    @wraps(method)
+    def marked(self: Engine, /, *arguments: P.args, **named: P.kwargs) -> T:
+        before = self.unfinished
+        self.unfinished = "an interruption"
+        try:
+            result = method(self, *arguments, **named)
+        except (PublishRefused, NotOpened):  # decided as a whole
+            self.unfinished = before
+            raise
+        except BaseException as error:
+            self.unfinished = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise
+        self.unfinished = before
+        return result
+
+    return marked
+
+
 class Engine:
     """`components` are all that could be needed, in reading order; `logs` has one log for each stream among them.
 
@@ -101,6 +135,9 @@ class Engine:
         self._shown = frozenset(shown)
         self.running: dict[str, AnyComponent] = {}
         self.failures: dict[str, Failure] = {}
+        self.unfinished: str | None = None
+        """What cut a call short in the middle of its work. Then nothing here is known to be true, and nothing may be
+        asked any more; the logs have what was acknowledged. Also set while a call works."""
         self._plans = {name: replace(component, tuning=EMBEDDED) for name, component in components.items()}
         self._now_us = now_us
         self._next_epoch = next_epoch
@@ -119,6 +156,7 @@ class Engine:
 
     # Starting
 
+    @_whole
     def start(self, name: str) -> None:
         """Run this component and all that it reads, and let it catch up with what is already published."""
         for component in self.needed_for(name):
@@ -140,21 +178,26 @@ class Engine:
 
     def _start(self, component: Component) -> None:
         """Its plan ends with itself: receivers are attached one by one, when they start."""
+        log = self._opened(component.name) if component.is_stream else None
         made = build_component(Plan(self.needed_for(component.name)), component.name)
         self.running[component.name] = made
         for edge in component.in_edges:
             self._ends[edge.name] = (edge.sender, component.name)
             self._feed(self.running[edge.sender], ReceiverAttached(edge.name))
-        log: LogState | None = None
-        if component.is_stream:
-            log = self.logs[component.name].open(self._epoch)
-            newest = max((number for _, number, _ in log.publishes), default=-1)
-            self._sequences[component.name] = max(self._sequences.get(component.name, 0), newest + 1)
         self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
         if component.is_stream:  # silence before the first event, so that views of nothing are known too
             self._feed(made, TimerFired("silence", 1))
         self.drain()
         self._catch_up(made)
+
+    def _opened(self, stream: str) -> LogState:
+        try:
+            log = self.logs[stream].open(self._epoch)
+        except LogError as error:
+            raise NotOpened(str(error)) from error
+        newest = max((number for _, number, _ in log.publishes), default=-1)
+        self._sequences[stream] = max(self._sequences.get(stream, 0), newest + 1)
+        return log
 
     def _catch_up(self, component: AnyComponent) -> None:
         """A log answers in pieces; whoever lacks the rest asks again at once instead of after an idle time."""
@@ -179,6 +222,7 @@ class Engine:
 
     # Leaves
 
+    @_whole
     def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> Leaf:
         """Start a subscriber's leaf; it delivers to `receive`, from inside `drain`. The snapshot comes at once."""
         (edge,) = leaf.in_edges
@@ -194,6 +238,7 @@ class Engine:
         assert isinstance(made, Leaf)
         return made
 
+    @_whole
     def detach(self, leaf: str) -> None:
         """Nobody listens to this leaf any more. What it read goes on running."""
         if leaf not in self.running:
@@ -208,6 +253,7 @@ class Engine:
 
     # Watching
 
+    @_whole
     def watch(self, name: str, see: See, *, latest: bool = False) -> None:
         """Tell `see`, from inside `drain`, what each step of this component changes; no copy of its rows is kept.
 
@@ -219,6 +265,7 @@ class Engine:
             self._feed(self.running[name], WatchBegun(latest))
         watchers.append(see)
 
+    @_whole
     def unwatch(self, name: str, see: See, *, latest: bool = False) -> None:
         watchers = self._watchers[name, latest]
         watchers.remove(see)
@@ -228,6 +275,7 @@ class Engine:
 
     # Publishing
 
+    @_whole
     def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> Sequence[int]:
         """Log these rows and put what follows into the queue; `drain` does it. The ticks are durable now."""
         if stream not in self.running:
@@ -244,6 +292,7 @@ class Engine:
 
     # Work
 
+    @_whole
     def drain(self) -> None:
         """Carry messages until there are none, then let horizons advance for those who asked for that."""
         self._work()
@@ -268,6 +317,7 @@ class Engine:
                 self._feed(component, TimerFired("silence", newest // component.spec.ticks_per_us + 1))
         self._work()
 
+    @_whole
     def clean(self) -> None:
         """Acknowledge everywhere, so that tombstones and events that everybody has can be forgotten."""
         self._publishes = self._rows = 0
@@ -368,8 +418,13 @@ class Engine:
         self._feed(component, LogFailed(str(error), isinstance(error, LogFenced)))
 
     def _read(self, component: AnyComponent, read: ReadLog) -> None:
-        cover, rows, trimmed = self.logs[component.name].read(read.ticks, read.rows_max)
-        self._feed(component, LogRead(read.edge, cover, rows, trimmed))
+        try:
+            cover, rows, trimmed = self.logs[component.name].read(read.ticks, read.rows_max)
+        except LogError as error:  # whoever asked cannot be right without it; others may never need it
+            _, receiver = self._ends[read.edge]
+            self.failures[receiver] = Failure(receiver, LOG_FAILED, str(error))
+        else:
+            self._feed(component, LogRead(read.edge, cover, rows, trimmed))
 
     def _trim(self, component: AnyComponent, trim: TrimLog) -> None:
         self.logs[component.name].trim(trim.tick)

@@ -184,6 +184,13 @@ def test_damage_is_an_error_never_a_skipped_row(tmp_path: Path) -> None:
         with pytest.raises(smile.LogUnusable, match=r"`Sales`: the batch that ends at tick .* is damaged"):
             system.rows("Sold")
         assert len(system.rows("Times")) == 1
+        for read in (
+            lambda: system.rows("Sold"),
+            lambda: system.subscribe("Sold").ready(),
+            lambda: system.rows("Sales"),
+        ):
+            with pytest.raises(smile.LogUnusable, match="is damaged"):
+                read()
     (tmp_path / "events.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
     with pytest.raises(smile.LogUnusable, match="damaged at its beginning"):
         smile.run(program, data=tmp_path)
