@@ -28,7 +28,7 @@ from mpl.types import (
 )
 from runtime.columns import numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem
-from smile.frames import FrameColumn, NotColumns, column_of_frame, columns_of_frame
+from smile.frames import FrameColumn, NotColumns, column_of_frame, columns_of_frame, masked_column
 from smile.values import UNIT_US, Cell, Refused
 
 ARRAY_ROWS_MIN = 64
@@ -60,7 +60,7 @@ def _sequence(values: object) -> Column:
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise NotColumns(f"a column has one dimension, not {values.ndim}")
-        return values
+        return masked_column(values) if isinstance(values, np.ma.MaskedArray) else values
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise NotColumns(f"a column is a sequence of values; this is {type(values).__name__}")
     return values if isinstance(values, list | tuple) else list(values)

@@ -1,8 +1,9 @@
 """Arrow, pandas and polars: their columns as `smile/columns.py` takes them, and views as their tables.
 
-None of these libraries is imported unless its objects were passed in or asked for; objects are recognised by the module
-of their type. Columns of numbers, times and truth values stay arrays, missing values included, so that nothing here
-looks at single values; text becomes a list. Whether a value is allowed is decided in `smile/columns.py`.
+Masked arrays of numpy are columns of this kind too. None of these libraries is imported unless its objects were passed
+in or asked for; objects are recognised by the module of their type. Columns of numbers, times and truth values stay
+arrays, missing values included, so that nothing here looks at single values; text becomes a list. Whether a value is
+allowed is decided in `smile/columns.py`.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ def column_of_frame(column: Any) -> Any | None:
             return _from_polars(column)
         case _:
             return None
+
+
+def masked_column(values: Any) -> FrameColumn:
+    """An array of numpy's that has marked some of its values as missing."""
+    return _frame_column(values.data, np.ma.getmaskarray(values), values.tolist)
 
 
 def _frame_column(values: Any, missing: Any | None, listed: Callable[[], list[object]]) -> FrameColumn:

@@ -8,7 +8,7 @@
     text, enum    str                                                    str
     time          datetime (without a zone: UTC), ISO text, int us       datetime in UTC
     duration      timedelta, int us                                      timedelta
-    null          None, and NaT or NA of numpy and pandas                None
+    null          None, NaT or NA of numpy and pandas, masked of numpy   None
 
 A number is never rounded on its way in: what does not fit the declared digits is refused, and so are floats for
 decimals. Whole columns go through `smile/columns.py`, which falls back to these functions.
@@ -128,7 +128,7 @@ def is_missing(value: object) -> bool:
     """Is this what pandas or numpy write for null? (Not a float's nan: in a list or an array that is a number.)"""
     if isinstance(value, NUMPY_TIMES):
         return bool(np.isnat(value))
-    return value.__class__.__name__ in MISSING_TYPES
+    return value is np.ma.masked or value.__class__.__name__ in MISSING_TYPES
 
 
 def _from_numpy_time(value: np.datetime64 | np.timedelta64, type: Type) -> int:

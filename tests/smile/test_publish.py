@@ -66,6 +66,7 @@ def refused(system: smile.System, stream: str, row: Any) -> smile.PublishError:
         ("at", 1_000_000, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
         ("long", 2_000_000, timedelta(seconds=2)),
         ("n", 5, 5),
+        ("n", np.ma.masked, None),
     ],
 )
 def test_values_that_are_taken(system: smile.System, column: str, value: object, shown: object) -> None:
@@ -190,6 +191,11 @@ def test_ticks_rise_and_are_returned(system: smile.System) -> None:
         ("at", np.array(["2026-05-01T12:00", "2026-05-01T12:00"], "datetime64[ns]"), [NOON, NOON]),
         ("long", np.array([1, 2], "timedelta64[s]"), [timedelta(seconds=1), timedelta(seconds=2)]),
         ("n", [None, 3], [None, 3]),
+        ("n", np.ma.array([7, 3], mask=[True, False]), [None, 3]),
+        ("n", np.ma.array([7, 3], mask=[True, False], dtype=object), [None, 3]),
+        ("n", np.ma.array([7, 3]), [7, 3]),
+        ("n", [np.ma.masked, 3], [None, 3]),
+        ("t", np.ma.array(["a", "b"], mask=[False, False]), ["a", "b"]),
     ],
 )
 def test_columns_of_lists_and_arrays(system: smile.System, column: str, values: object, shown: list[object]) -> None:
@@ -206,6 +212,11 @@ def test_columns_of_lists_and_arrays(system: smile.System, column: str, values: 
         ("i", np.array([1, 101]), [1]),
         ("i", np.array([2**63, 1], np.uint64), [0]),
         ("i", np.array([1.0, 2.0]), [0, 1]),
+        ("i", np.ma.array([1, 2], mask=[False, True]), [1]),
+        ("i", [1, np.ma.masked], [1]),
+        ("n", np.ma.array([1, 2], mask=[False, True], dtype=float), [0]),
+        ("f", np.ma.array([1.0, 2.0], mask=[False, True]), [1]),
+        ("at", np.ma.array(np.array([5, 6], "datetime64[s]"), mask=[True, False]), [0]),
         ("d", np.array([2**61, 1]), [0]),
         ("d", np.array([0.5, 0.25]), [0, 1]),
         ("f", np.array([1.0, np.inf]), [1]),
