@@ -28,7 +28,7 @@ from mpl.types import (
 )
 from runtime.columns import numbers
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem
-from smile.frames import FrameColumn, NotColumns, column_of_frame, columns_of_frame, masked_column
+from smile.frames import FLOAT_WHOLE_MAX, FrameColumn, NotColumns, column_of_frame, columns_of_frame, masked_column
 from smile.values import UNIT_US, Cell, Refused
 
 ARRAY_ROWS_MIN = 64
@@ -186,8 +186,9 @@ def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
         case (TimeType(), "M") | (DurationType(), "m"):
             return _encode_moments(cell, values)
         case (FloatType(), "f" | "i" | "u"):
-            scaled = values.astype(np.float64) + 0.0
-            if not np.isfinite(scaled).all():
+            with np.errstate(over="ignore"):
+                scaled = values.astype(np.float64) + 0.0
+            if not np.isfinite(scaled).all() or not _are_exact(values, scaled):
                 return None
         case (BoolType(), "b"):
             return list(values.tolist())
@@ -196,6 +197,13 @@ def _encode_array(cell: Cell, values: Any) -> Sequence[Value] | None:
         case _:
             return None
     return _kept(scaled) if _is_within(cell, scaled) else None
+
+
+def _are_exact(values: Any, floats: Any) -> bool:
+    """Surely; what is refused here is looked at one by one."""
+    if values.dtype.kind == "f":
+        return values.dtype.itemsize <= floats.dtype.itemsize or bool((values == floats).all())
+    return not len(values) or bool(values.min() >= -FLOAT_WHOLE_MAX and values.max() <= FLOAT_WHOLE_MAX)
 
 
 def _kept(scaled: Any) -> Sequence[Value]:

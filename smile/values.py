@@ -3,7 +3,7 @@
     type          a user may publish                                     a user gets
     int           int, numpy integer                                     int
     decimal       str, Decimal, int                                      Decimal
-    float         float, int                                             float
+    float         float, and int if a float can be that number           float
     bool          bool                                                   bool
     text, enum    str                                                    str
     time          datetime (without a zone: UTC), ISO text, int us       datetime in UTC
@@ -179,7 +179,7 @@ def _decimal(value: object, type: Type) -> Value:
 
 
 def _float(value: object, type: Type) -> Value:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.longdouble):
         raise _wrong(value, f"a number ({type})")
     try:
         found = float(value)
@@ -187,6 +187,8 @@ def _float(value: object, type: Type) -> Value:
         raise Refused(f"does not fit {type}") from None
     if not math.isfinite(found):
         raise Refused("is not a finite number")
+    if found != value:
+        raise Refused(f"cannot be kept exactly ({type}): the nearest is {found!r}")
     return found + 0.0  # there is one zero
 
 
