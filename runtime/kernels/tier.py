@@ -202,8 +202,9 @@ def _compile(tiers: list[Tier]) -> str:
     try:
         for tier in tiers:
             tier.write()
+        # -P: a folder `runtime` where the user happens to be is not ours.
         done = subprocess.run(
-            [sys.executable, "-m", "runtime.kernels.compile", *(str(tier.source) for tier in tiers)],
+            [sys.executable, "-P", "-m", "runtime.kernels.compile", *(str(tier.source) for tier in tiers)],
             capture_output=True,
             text=True,
             timeout=COMPILE_TIMEOUT_S,

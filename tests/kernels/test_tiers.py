@@ -18,7 +18,9 @@ from random import Random
 import numpy as np
 import pytest
 
+import runtime
 from runtime.batch import Batch
+from runtime.kernels import tier as tiers
 from runtime.kernels.operator import KernelOperator
 from runtime.kernels.spec import Meta
 from runtime.kernels.tier import CACHE_VARIABLE, MODE_VARIABLE
@@ -209,6 +211,24 @@ def test_without_numba_it_stays_plain(monkeypatch: pytest.MonkeyPatch, tmp_path:
     for edge, batch in Events(star, 3).batches(5, 5):
         kernel.take(edge, batch)
     assert kernel.table.meta[Meta.COUNT] > 0
+
+
+def test_a_folder_of_the_user_is_not_taken_for_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "runtime" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    run, imported = subprocess.run, []
+
+    def run_instead(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        options_of_python = command[: command.index("-m")]
+        what = "import runtime; print(runtime.__file__)"
+        done = run([*options_of_python, "-c", what], capture_output=True, text=True, check=True)
+        imported.append(done.stdout.strip())
+        return done
+
+    monkeypatch.setattr(subprocess, "run", run_instead)
+    tiers._compile([tiers.Tier(case("tickets").spec, tmp_path)])
+    assert imported == [runtime.__file__]
 
 
 FORKED = """
