@@ -115,8 +115,9 @@ class ChangeBatch:
         return np.asarray(self.delivery.rows.visible, np.bool_)
 
     @property
-    def final(self) -> Sequence[bool]:
-        return self.delivery.finals()
+    def final(self) -> list[bool]:
+        """True: the row can no longer change."""
+        return [bool(final) for final in self.delivery.finals()]
 
     @property
     def as_of(self) -> Sequence[int]:

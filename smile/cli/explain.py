@@ -67,6 +67,8 @@ def _show_stage(checked: Checked, stage: str, form: str) -> None:
         fail(f"unknown stage `{stage}`: one of {', '.join(STAGES)}")
     if form not in ("text", *formats):
         fail(f"unknown format `{form}`: one of text, {', '.join(formats)}")
+    if stage == "code" and form != "text":
+        fail(f"code is text: there is no `{form}` of it; --stage plan has one")
     try:
         typer.echo(explain_stage(checked, stage, cast(Format, form)), nl=False)
     except MplError as error:

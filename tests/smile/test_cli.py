@@ -133,6 +133,9 @@ def test_explain_draws_stages(form: str, sign: str) -> None:
 def test_unknown_stages_and_formats_exit_with_2() -> None:
     assert run("explain", "examples/tickets/tickets.mpl", "--stage", "soup").exit_code == 2
     assert run("explain", "examples/tickets/tickets.mpl", "--stage", "graph", "--format", "png").exit_code == 2
+    refused = run("explain", "examples/tickets/tickets.mpl", "--stage", "code", "--format", "svg")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "code is text" in refused.stderr
 
 
 def test_compile_writes_a_bundle(tmp_path: Path) -> None:

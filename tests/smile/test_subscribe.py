@@ -90,6 +90,14 @@ def test_batches_are_columns(system: smile.System) -> None:
             batch.column("sum")
 
 
+@pytest.mark.parametrize("emit", ["changes", "bounds", "final", "as of horizon"])
+def test_final_is_true_or_false(system: smile.System, emit: str) -> None:
+    with system.subscribe("Big", emit=emit) as changes:
+        sell(system, 1, 99)
+        (batch,) = changes.ready_batches()[1:]
+        assert [repr(final) for final in batch.final] == ["True"]
+
+
 def test_events_are_final_at_once(system: smile.System) -> None:
     with system.subscribe("Big", emit="final") as changes, system.subscribe("Sold", emit="final") as never:
         tick = sell(system, 1, 99)
