@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from runtime.loops.code import Code
@@ -28,6 +28,10 @@ class ValueType(Enum):
     FLOAT = "float"
     TEXT = "text"
     BOOL = "bool"
+
+
+Unit = Literal["time", "duration"] | int
+"""What whole numbers stand for: microseconds since 1970, microseconds, or decimals with so many digits."""
 
 
 class ColumnKind(Enum):
@@ -69,6 +73,7 @@ class Column:
     kind: ColumnKind = ColumnKind.FINAL
     nullable: bool = False
     contribution_max: int | None = None  # Q: the most that one tick can add; None = unbounded
+    unit: Unit | None = field(default=None, compare=False)  # for messages; what is computed does not depend on it
 
 
 @dataclass(frozen=True, slots=True)

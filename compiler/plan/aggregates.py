@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from compiler.codegen.module import Function
 from compiler.plan.functions import Functions
-from compiler.plan.layout import Shape, column_kind, value_type
+from compiler.plan.layout import Shape, column_kind, unit_of, value_type
 from mpl.knowledge import Kind, Knowledge
 from mpl.typed import AggregateItem, AggregateNode, Column, Schema
 from mpl.types import Bounds, Type
@@ -68,7 +68,8 @@ def _plan_one(
         return make
 
     def plain(contribution_max: int | None = None) -> Shape:
-        part = plan.Column(column.name, value_type(column.type), kind, column.nullable, contribution_max)
+        unit = unit_of(column.type)
+        part = plan.Column(column.name, value_type(column.type), kind, column.nullable, contribution_max, unit)
         return Shape("plain", (part,))
 
     match item.function:
@@ -108,12 +109,12 @@ def _signed(column: Column, bounds: Bounds) -> Shape:
     high, low = bounds.high, bounds.low
     most = high if isinstance(high, int) and high > 0 else None
     least = -low if isinstance(low, int) and low < 0 else None
-    kind = value_type(column.type)
+    kind, unit = value_type(column.type), unit_of(column.type)
     return Shape(
         "difference",
         (
-            plan.Column(f"{column.name}+", kind, ColumnKind.UP, contribution_max=most),
-            plan.Column(f"{column.name}-", kind, ColumnKind.UP, contribution_max=least),
+            plan.Column(f"{column.name}+", kind, ColumnKind.UP, contribution_max=most, unit=unit),
+            plan.Column(f"{column.name}-", kind, ColumnKind.UP, contribution_max=least, unit=unit),
         ),
     )
 

@@ -15,6 +15,8 @@ from mpl.typed import Expr, Schema
 from mpl.types import IntType, Type, Value
 from runtime.loops.scalar import Scalar
 from runtime.operators.errors import NoValue
+from runtime.plan import Column
+from runtime.shown import shown_row
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Functions:
         self._python = python or NO_PYTHON
         self._columns: dict[int, str] = {}
         self._width = 0
-        self._names = [column.name for side in sides for column in side.layout.relation.columns]
+        self._inputs = [column for side in sides for column in side.layout.relation.columns]
         for side in sides:
             self._add_side(side)
 
@@ -66,12 +68,12 @@ class Functions:
 
     def load(self) -> dict[str, Scalar]:
         def guard(loop: Function) -> Function:
-            return _naming_the_row(loop, self._module.component, self._names)
+            return _naming_the_row(loop, self._module.component, self._inputs)
 
         return self._module.load(self._python, guard)
 
 
-def _naming_the_row(loop: Function, relation: str, names: Sequence[str]) -> Function:
+def _naming_the_row(loop: Function, relation: str, columns: Sequence[Column]) -> Function:
     """The runtime knows failures of operators, not of expressions: say which row has no value."""
 
     @wraps(loop)
@@ -80,7 +82,8 @@ def _naming_the_row(loop: Function, relation: str, names: Sequence[str]) -> Func
             return loop(*arguments)
         except EvaluationError as failure:
             row = _row_of(failure, loop)
-            shown = ", ".join(f"{name}={row[number]!r}" for number, name in enumerate(names) if number in row)
+            known = sorted(number for number in row if number < len(columns))
+            shown = shown_row([columns[number] for number in known], [row[number] for number in known])
             raise NoValue(relation, f"row ({shown}): {failure.message}", failure.code.value) from failure
 
     return checked

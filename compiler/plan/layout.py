@@ -13,7 +13,7 @@ from typing import Literal
 
 from mpl.knowledge import FinalWhen, Kind, Knowledge
 from mpl.typed import Column, Schema
-from mpl.types import BoolType, EnumType, FloatType, TextType, Type
+from mpl.types import BoolType, DecimalType, DurationType, EnumType, FloatType, TextType, TimeType, Type
 from runtime import plan
 
 Form = Literal["plain", "difference", "average"]
@@ -69,6 +69,18 @@ def value_type(type: Type) -> plan.ValueType:
             return plan.ValueType.INT
 
 
+def unit_of(type: Type) -> plan.Unit | None:
+    match type:
+        case DecimalType(scale=scale):
+            return scale
+        case TimeType():
+            return "time"
+        case DurationType():
+            return "duration"
+        case _:
+            return None
+
+
 _KINDS = {
     Kind.FINAL: plan.ColumnKind.FINAL,
     Kind.UP: plan.ColumnKind.UP,
@@ -87,7 +99,12 @@ def column_kind(knowledge: Knowledge, position: int) -> plan.ColumnKind:
 
 def plain_shape(column: Column, knowledge: Knowledge, position: int, contribution_max: int | None = None) -> Shape:
     part = plan.Column(
-        column.name, value_type(column.type), column_kind(knowledge, position), column.nullable, contribution_max
+        column.name,
+        value_type(column.type),
+        column_kind(knowledge, position),
+        column.nullable,
+        contribution_max,
+        unit_of(column.type),
     )
     return Shape("plain", (part,))
 

@@ -14,7 +14,7 @@ from compiler.expressions import column_ref
 from compiler.plan.aggregates import is_ordered, plan_aggregates
 from compiler.plan.functions import Functions, Side
 from compiler.plan.joins import plan_asof, plan_join, plan_match
-from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, value_type
+from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, unit_of, value_type
 from compiler.plan.orders import are_final, by_key, by_tick, is_key_order
 from compiler.plan.planner import Planned, PlannedPart, Planner
 from mpl.knowledge import Kind, Path
@@ -192,6 +192,7 @@ class OperatorPlanner(Planner):
                 ValueType.INT,
                 ColumnKind.UP if part.rises else ColumnKind.FINAL,
                 contribution_max=self._contribution(value),
+                unit=unit_of(self.schema.columns[position].type),
             )
             for sign, part, value in zip("+-", knowledge, pair, strict=True)
         ]

@@ -40,7 +40,9 @@ def component_data(component: Component) -> dict[str, Any]:
 def _data(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         # A kernel's text is a module of its own.
-        shown = [field.name for field in fields(value) if not (isinstance(value, KernelSpec) and field.name == "text")]
+        shown = [field.name for field in fields(value) if field.compare]
+        if isinstance(value, KernelSpec):
+            shown.remove("text")
         parts = {name: _data(getattr(value, name)) for name in shown}
         return {"is": type(value).__name__, **parts} if isinstance(value, OperatorSpec) else parts
     if isinstance(value, Enum):

@@ -16,6 +16,7 @@ from runtime.kernels.rows import Array, Integers, distinct_keys
 from runtime.kernels.spec import Function, Meta
 from runtime.operators.errors import Overflow
 from runtime.protocol.coverage import NO_TICK
+from runtime.shown import shown_group
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def install_parts(kernel: KernelOperator, parts: Sequence[PartState], settle: Fu
     failed = table.numbers[Meta.FAILED]
     if failed:
         where = table.key_at(table.numbers[Meta.FAILED_ROW])
-        raise Overflow(kernel.relation.name, f"{spec.reasons[failed - 1]} for the key {where}")
+        raise Overflow(kernel.relation.name, f"{shown_group(kernel.relation, where)}: {spec.reasons[failed - 1]}")
     table.refresh()
 
 

@@ -35,6 +35,7 @@ from runtime.operators.errors import Overflow
 from runtime.operators.operator import Operator
 from runtime.plan import PlanError, Relation, ValueType
 from runtime.protocol.coverage import NO_TICK
+from runtime.shown import shown_row
 from runtime.values import Value
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class KernelOperator(Operator):
         if not all(relation.is_event for relation in inputs):
             raise PlanError(f"{output.name}: a kernel is fed by events only")
         self.spec = spec
+        self._input_columns = [relation.columns for relation in inputs]
         self.dictionary = Dictionary()
         self.table = KernelRows(spec, self.dictionary)
         self.rows = cast("Rows", self.table)  # the same interface
@@ -150,7 +152,7 @@ class KernelOperator(Operator):
         if meta[Meta.FAILED]:
             table.undo(self.spec.loops[edge])
             meta[Meta.CHANGES] = 0
-            raise self._failure(batch)
+            raise self._failure(edge, batch)
         return table.touched()
 
     def _bind(self, is_native: bool) -> None:
@@ -161,11 +163,11 @@ class KernelOperator(Operator):
         self._generation = self.table.generation
         self._is_native = is_native
 
-    def _failure(self, batch: Batch) -> Overflow:
+    def _failure(self, edge: int, batch: Batch) -> Overflow:
         row = self.table.numbers[Meta.FAILED_ROW]
         reason = self.spec.reasons[self.table.numbers[Meta.FAILED] - 1]
-        values = tuple(column[row] for column in batch.columns)
-        return Overflow(self.relation.name, f"{reason} in row {row} of the batch, {values}")
+        shown = shown_row(self._input_columns[edge], [column[row] for column in batch.columns])
+        return Overflow(self.relation.name, f"row ({shown}): {reason}")
 
     # Input columns
 

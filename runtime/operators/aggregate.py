@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runtime.plan import Column
+from runtime.plan import Column, Relation
 from runtime.values import Key, Value
 
 Function = Callable[..., Value]
@@ -35,7 +35,7 @@ class Aggregate(ABC):
 
     identity: tuple[Value, ...]
 
-    def __init__(self, relation: str) -> None:
+    def __init__(self, relation: Relation) -> None:
         self._relation = relation
 
     @abstractmethod
@@ -80,7 +80,7 @@ class AggregateSpec(ABC):
         """How it stands in the loop; None if it has state of its own, and `build` makes it."""
 
     @abstractmethod
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate: ...
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate: ...
 
 
 def group_lists(data: object) -> Iterable[tuple[Key, list[Value]]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.totals import CountSpec
-from runtime.plan import Column
+from runtime.plan import Column, Relation
 from runtime.values import Key, Value
 
 
@@ -36,7 +36,7 @@ class OfDistinctSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         total = self.total.build(relation, columns, rows_may_leave=rows_may_leave)
         return OfDistinct(total, rows_may_leave=rows_may_leave)
 
@@ -51,7 +51,7 @@ class CountDistinctSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         total = OfDistinctSpec(CountSpec(self.argument, self.where))
         return total.build(relation, columns, rows_may_leave=rows_may_leave)
 

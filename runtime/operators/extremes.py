@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result
-from runtime.plan import Column
+from runtime.plan import Column, Relation
 from runtime.values import Key, Value
 
 
@@ -30,7 +30,7 @@ class MinSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if rows_may_leave else Form("min", (None,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return ExtremeOfBag(relation, largest=False)
 
 
@@ -48,7 +48,7 @@ class MaxSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if rows_may_leave else Form("max", (None,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return ExtremeOfBag(relation, largest=True)
 
 
@@ -66,7 +66,7 @@ class AnySpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if rows_may_leave else Form("max", (False,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return ExtremeOfBag(relation, largest=True, of_nothing=False)
 
 
@@ -84,14 +84,14 @@ class AllSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if rows_may_leave else Form("min", (True,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return ExtremeOfBag(relation, largest=False, of_nothing=True)
 
 
 class ExtremeOfBag(Aggregate):
     """Min or max of rows that may leave: all values of the group, with the number of rows that have each."""
 
-    def __init__(self, relation: str, *, largest: bool, of_nothing: Value = None) -> None:
+    def __init__(self, relation: Relation, *, largest: bool, of_nothing: Value = None) -> None:
         super().__init__(relation)
         self.identity = (of_nothing,)
         self._last = -1 if largest else 0

@@ -30,6 +30,7 @@ from runtime.operators.operator import Operator
 from runtime.operators.row_operator import RowOperator, Table, are_final, names_of
 from runtime.plan import OperatorSpec, PlanError, Relation
 from runtime.protocol.coverage import NO_TICK
+from runtime.shown import shown_group, shown_row
 from runtime.values import Key, Value
 
 VALUES = 3
@@ -173,7 +174,7 @@ class GroupBy(RowOperator):
             identity = () if form is None else form.identity
             if form is None:
                 columns = output.columns[span[0] : span[1]]
-                made = one.build(output.name, columns, rows_may_leave=self._rows_may_leave)
+                made = one.build(output, columns, rows_may_leave=self._rows_may_leave)
                 self._others.append((made, span))
                 identity = made.identity
             self._nothing += identity
@@ -211,8 +212,9 @@ class GroupBy(RowOperator):
         return parts, counted
 
     def _too_large(self, group: Key, part: list[Value]) -> None:
-        values = part[VALUES : VALUES + len(self._nothing)]
-        raise Overflow(self.relation.name, f"group {group} would have the total {values}")
+        relation = self.relation
+        values = shown_row(relation.columns[relation.key_width :], part[VALUES : VALUES + len(self._nothing)])
+        raise Overflow(relation.name, f"{shown_group(relation, group)} would have the total {values}")
 
     def _before(self, group: Key, span: tuple[int, int]) -> Sequence[Value]:
         slot = self.rows.slot_of(group)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.errors import INT_MAX, INT_MIN, NotFinite, Overflow
-from runtime.plan import Column, ValueType
+from runtime.plan import Column, Relation, ValueType
 from runtime.protocol.coverage import NO_TICK
+from runtime.shown import shown_group
 from runtime.values import Key, Value
 
 FLOAT_UNIT = 2**1074
@@ -30,7 +31,7 @@ class SumSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if _has_floats(columns) else Form("sum", (0,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, _as_is, columns)
 
 
@@ -48,7 +49,7 @@ class SignedSumSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if _has_floats(columns) else Form("signed", (0, 0))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, _by_sign, columns)
 
 
@@ -66,7 +67,7 @@ class AverageSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None if _has_floats(columns) else Form("average", (0, 0))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return _total(relation, _with_one, columns)
 
 
@@ -80,7 +81,7 @@ class CountSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form:
         return Form("count", (0,))
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return Total(relation, _one, 1)
 
 
@@ -108,7 +109,7 @@ def _has_floats(columns: Sequence[Column]) -> bool:
     return any(column.type is ValueType.FLOAT for column in columns)
 
 
-def _total(relation: str, parts: Parts, columns: Sequence[Column]) -> Aggregate:
+def _total(relation: Relation, parts: Parts, columns: Sequence[Column]) -> Aggregate:
     is_float = [column.type is ValueType.FLOAT for column in columns]
     return FloatTotal(relation, parts, is_float) if any(is_float) else Total(relation, parts, len(columns))
 
@@ -116,7 +117,7 @@ def _total(relation: str, parts: Parts, columns: Sequence[Column]) -> Aggregate:
 class Total(Aggregate):
     """Whole numbers that each row adds to, and takes from when it leaves: where that depends on more than the row."""
 
-    def __init__(self, relation: str, parts: Parts, width: int) -> None:
+    def __init__(self, relation: Relation, parts: Parts, width: int) -> None:
         super().__init__(relation)
         self._parts = parts
         self.identity = (0,) * width
@@ -135,7 +136,8 @@ class Total(Aggregate):
                     ticks[group] = max(tick, ticks.get(group, tick))
         for group, total in totals.items():
             if min(total) < INT_MIN or max(total) > INT_MAX:
-                raise Overflow(self._relation, f"group {group} would have the total {total}")
+                place = shown_group(self._relation, group)
+                raise Overflow(self._relation.name, f"{place} would have the total {total}")
         return {group: (tuple(total), ticks.get(group, NO_TICK)) for group, total in totals.items()}
 
 
@@ -147,7 +149,7 @@ def _whole(value: Value) -> int:
 class FloatTotal(Aggregate):
     """As `Total`, for floats: the totals are kept exactly, so they are the same whatever the order of the rows."""
 
-    def __init__(self, relation: str, parts: Parts, is_float: list[bool]) -> None:
+    def __init__(self, relation: Relation, parts: Parts, is_float: list[bool]) -> None:
         super().__init__(relation)
         self._parts = parts
         self._units = [FLOAT_UNIT if floats else 1 for floats in is_float]
@@ -161,11 +163,11 @@ class FloatTotal(Aggregate):
         ticks: dict[Key, int] = {}
         for group, value, sign, tick in counted:
             total = totals.setdefault(group, list(self._exact.get(group, (0,) * len(self._units))))
-            for i, part in enumerate(self._parts(self._scaled(value))):
+            for i, part in enumerate(self._parts(self._scaled(group, value))):
                 total[i] += sign * part
                 ticks[group] = max(tick, ticks.get(group, tick))
         self._pending = {group: tuple(total) for group, total in totals.items()}
-        return {group: (self._shown(total), ticks.get(group, NO_TICK)) for group, total in self._pending.items()}
+        return {group: (self._shown(group, total), ticks.get(group, NO_TICK)) for group, total in self._pending.items()}
 
     def commit(self, counted: Counted, result: Result) -> Result:
         for group, total in self._pending.items():
@@ -175,22 +177,24 @@ class FloatTotal(Aggregate):
                 self._exact.pop(group, None)
         return result
 
-    def _scaled(self, value: Value) -> int:
+    def _scaled(self, group: Key, value: Value) -> int:
         assert isinstance(value, int | float)
         try:
             numerator, denominator = float(value).as_integer_ratio()
         except (OverflowError, ValueError) as broken:
-            raise NotFinite(self._relation, f"{value!r} in a sum") from broken
+            place = shown_group(self._relation, group)
+            raise NotFinite(self._relation.name, f"{value!r} in the sum of {place}") from broken
         return numerator * (FLOAT_UNIT // denominator)
 
-    def _shown(self, total: tuple[int, ...]) -> tuple[Value, ...]:
+    def _shown(self, group: Key, total: tuple[int, ...]) -> tuple[Value, ...]:
         try:
             return tuple(
                 part / unit if floats else part
                 for part, unit, floats in zip(total, self._units, self._is_float, strict=True)
             )
         except OverflowError as broken:
-            raise Overflow(self._relation, "a sum of floats is beyond the largest float") from broken
+            place = shown_group(self._relation, group)
+            raise Overflow(self._relation.name, f"the sum of {place} is beyond the largest float") from broken
 
     def export(self) -> object:
         return [[list(group), [hex(part) for part in total]] for group, total in self._exact.items()]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from runtime.operators.aggregate import Aggregate, AggregateSpec, Counted, Form, Function, Result, group_lists
 from runtime.operators.ordering import Order, SortKey, sort_key
 from runtime.operators.row_operator import Row
-from runtime.plan import Column
+from runtime.plan import Column, Relation
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Key, Value
 
@@ -42,14 +42,14 @@ class WitnessSpec(AggregateSpec):
     def form(self, columns: Sequence[Column], *, rows_may_leave: bool) -> Form | None:
         return None
 
-    def build(self, relation: str, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
+    def build(self, relation: Relation, columns: Sequence[Column], *, rows_may_leave: bool) -> Aggregate:
         return (WitnessOfBag if rows_may_leave else Witness)(relation, self)
 
 
 class _ByOrder(Aggregate):
     identity = (None,)
 
-    def __init__(self, relation: str, spec: WitnessSpec) -> None:
+    def __init__(self, relation: Relation, spec: WitnessSpec) -> None:
         super().__init__(relation)
         self._last = spec.last
         self._rank = sort_key([Order(c) for c in range(len(spec.order))])
@@ -61,7 +61,7 @@ class _ByOrder(Aggregate):
 class Witness(_ByOrder):
     """Of rows that never leave: the winner is replaced by a better one and by nothing else."""
 
-    def __init__(self, relation: str, spec: WitnessSpec) -> None:
+    def __init__(self, relation: Relation, spec: WitnessSpec) -> None:
         super().__init__(relation, spec)
         self._best: dict[Key, tuple[SortKey, Part]] = {}
 
@@ -93,7 +93,7 @@ class Witness(_ByOrder):
 class WitnessOfBag(_ByOrder):
     """Of rows that may leave: all of them, in order."""
 
-    def __init__(self, relation: str, spec: WitnessSpec) -> None:
+    def __init__(self, relation: Relation, spec: WitnessSpec) -> None:
         super().__init__(relation, spec)
         self._sorted: dict[Key, list[SortKey]] = {}
         self._values: dict[Key, dict[SortKey, Value]] = {}

@@ -94,7 +94,7 @@ def test_a_row_that_cannot_be_computed_is_named() -> None:
     assert isinstance(result, PartStates)
     states = {number: np.array([2, 2**40], np.int64) for number in result.states}
     part = PartState(0, [np.array([5, 7], np.int64)], states)
-    with pytest.raises(Overflow, match=r"for the key \(7,\)"):
+    with pytest.raises(Overflow, match=r"group \(item=7\)"):
         install_parts(fused(text).kernel(), [part], settling_of(program))
 
 

@@ -109,7 +109,7 @@ def test_overflow_names_view_and_row_and_applies_nothing() -> None:
     with pytest.raises(Overflow) as failure:
         kernel.take(0, Batch.events([3, 4, 5], [[2, 1, 3], [1, 2**62, 1]]))
     assert failure.value.relation == "V"
-    assert "row 1" in failure.value.what
+    assert "row (S.tick=4, item=1, up=4611686018427387904)" in failure.value.what
     assert str(2**62) in failure.value.what
     assert len(kernel.changes()) == 0
     kernel.take(0, Batch.events([6], [[2], [1]]))

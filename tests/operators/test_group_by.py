@@ -283,9 +283,9 @@ def test_sums_of_floats_do_not_depend_on_the_order(values: list[float], generato
 def test_float_sum_refuses_what_it_could_not_take_back() -> None:
     operator = float_total(1.5)
     for bad in (math.inf, math.nan):
-        with pytest.raises(NotFinite, match="in a sum"):
+        with pytest.raises(NotFinite, match=r"in the sum of group \(k=7\)"):
             operator.take(0, Batch.events([9], [[7], [bad]]))
-    with pytest.raises(Overflow, match="largest float"):
+    with pytest.raises(Overflow, match=r"the sum of group \(k=7\) is beyond the largest float"):
         operator.take(0, Batch.events([9, 10], [[7, 7], [1.7e308, 1.7e308]]))
     assert operator.rows.row_at(0) == (7, 1.5, 1.5, 1)
 

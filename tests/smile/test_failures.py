@@ -98,3 +98,46 @@ def test_a_view_that_failed_before_anybody_asked(system: smile.System) -> None:
     for _ in range(2):
         with pytest.raises(smile.ViewFailed, match="division-by-zero"):
             system.rows("Ratio")
+
+
+@pytest.mark.parametrize(
+    ("program", "rows", "said"),
+    [
+        pytest.param(
+            "stream S (k text, at time, v int); view V = from S |> aggregate t := sum(v) group by k, at;",
+            [{"k": "a", "at": "2026-01-01", "v": MOST}] * 2,
+            f"k='a', at=2026-01-01 00:00:00+00:00, v={MOST}): the sum of a group is too large",
+            id="kernel",
+        ),
+        pytest.param(
+            "stream S (d decimal(8,2), n duration, v float); view V = from S |> aggregate t := sum(v) group by d, n;",
+            [{"d": "1.25", "n": 1_500_000, "v": 1.5e308}] * 2,
+            "the sum of group (d=1.25, n=0:00:01.500000) is beyond the largest float",
+            id="floats",
+        ),
+        pytest.param(
+            "stream S (at time null, v int); view V = from S |> aggregate t := sum(v), m := max(v) group by at;",
+            [{"at": "2026-01-01", "v": MOST}] * 2,
+            "group (at=2026-01-01 00:00:00+00:00) would have the total t+=18446744073709551614, t-=0",
+            id="group by",
+        ),
+        pytest.param(
+            "stream S (v int); view V = from S |> aggregate t := sum(v);",
+            [{"v": MOST}] * 2,
+            "the group of all rows would have the total t+=",
+            id="one row",
+        ),
+        pytest.param(
+            "stream S (at time, d decimal(8,2), v int); view V = from S |> extend r := 1 / v;",
+            [{"at": 1_000_000, "d": "-0.05", "v": 0}],
+            "at=1970-01-01 00:00:01+00:00, d=-0.05, v=0): division by zero",
+            id="expression",
+        ),
+    ],
+)
+def test_rows_are_named_as_a_user_writes_them(program: str, rows: list[dict[str, object]], said: str) -> None:
+    with smile.run(smile.compile(program)) as system:
+        system.publish_many("S", rows)
+        with pytest.raises(smile.ViewFailed, match="view `V`") as caught:
+            system.rows("V")
+        assert said in str(caught.value)
