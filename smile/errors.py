@@ -45,7 +45,7 @@ def _shown(value: object) -> str:
 
 
 class PublishError(SmileError, ValueError):
-    """Nothing of this call was published. `problems` names at most ten rows, each with column, value and rule."""
+    """Nothing of this call was published. `problems` names at most ten values, each with row, column and rule."""
 
     def __init__(self, stream: str, problems: Sequence[Problem], *, more: bool = False) -> None:
         self.stream = stream

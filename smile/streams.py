@@ -146,7 +146,11 @@ class StreamInput:
         count = counts.pop() if counts else 0
         if count == 0:
             return (), 0
-        columns = tuple(self._column(cell, given, count) for cell in self.cells)
+        problems: list[Problem] = []
+        columns = tuple(self._column(cell, given, count, problems) for cell in self.cells)
+        if problems:
+            problems.sort(key=lambda problem: problem.row or 0)
+            raise self._error(problems[:PROBLEMS_SHOWN_MAX])
         self.check_history(columns)
         return columns, count
 
@@ -167,16 +171,18 @@ class StreamInput:
         count = len(found[0])
         return tuple(found) if all(len(values) == count for values in found) else None
 
-    def _column(self, cell: Cell, given: Mapping[str, Sequence[object]], count: int) -> Sequence[Value]:
+    def _column(
+        self, cell: Cell, given: Mapping[str, Sequence[object]], count: int, problems: list[Problem]
+    ) -> Sequence[Value]:
+        """Its values; what is wrong with them goes to `problems`, and then they are of no use."""
         if cell.name not in given:
             if cell.default is not None:
                 return repeated(cell.default, count)
             if not cell.column.nullable:
                 raise self._error([Problem(None, None, f"the rows: column `{cell.name}` is missing")])
             return [None] * count
-        values, problems = encode_column(cell, given[cell.name])
-        if problems:
-            raise self._error(problems)
+        values, found = encode_column(cell, given[cell.name])
+        problems += found
         return values
 
     # Rules about several events

@@ -155,6 +155,19 @@ def test_at_most_ten_rows_are_named(system: smile.System) -> None:
     assert [problem.row for problem in caught.value.problems] == list(range(10))
 
 
+def test_all_columns_are_looked_at(system: smile.System) -> None:
+    columns: dict[str, object] = {name: [value] * 20 for name, value in GOOD.items()}
+    wrong = {"i": [1] * 3 + [101] * 17, "t": ["ok", "toolong"] * 10}
+    with pytest.raises(smile.PublishError, match="and more") as caught:
+        system.publish_many("All", {**columns, **wrong})
+    found = [(problem.row, problem.column) for problem in caught.value.problems]
+    assert (
+        found
+        == [(row, column) for row in range(10) for column in "it" if (row >= 3 if column == "i" else row % 2)][:10]
+    )
+    assert system.rows("All") == []
+
+
 def test_late_events_are_refused(system: smile.System) -> None:
     def at(seconds: int) -> datetime:
         return NOON + timedelta(seconds=seconds)
