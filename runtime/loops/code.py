@@ -14,6 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from runtime.loops.layout import laid_out
 from runtime.loops.safety import check_module
 from runtime.loops.scalar import NO_TABLES, Function, Inline, Tables
 
@@ -66,7 +67,7 @@ def row_function(value: Inline, width: int, tables: Tables) -> Code:
 def print_template(template: str, context: Hashable) -> str:
     printed = environment().get_template(template).render(it=context)
     # Templates are laid out to be read; blank lines are put where they belong in what they print.
-    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
+    lines = [part for line in printed.splitlines() if line.strip() for part in laid_out(line.rstrip())]
     return "".join(f"\n\n{line}\n" if line.startswith("def ") else f"{line}\n" for line in lines)
 
 
