@@ -227,7 +227,13 @@ def _check_count(work: _Work, files: Sequence[ArchivedFile]) -> None:
 # Compaction
 
 
-def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
+def compact(
+    spark: SparkSession,
+    archive: Path,
+    rows: int = FILE_ROWS,
+    *,
+    watch: Watch = lambda _stream, _events: nullcontext(),
+) -> int:
     """Rewrite runs of small neighbouring files as one each; how many files went. Readers keep what they opened.
     Unfinished if that could not be for some streams."""
     gone = 0
@@ -240,7 +246,9 @@ def compact(spark: SparkSession, archive: Path, rows: int = FILE_ROWS) -> int:
                     run = _small_run(manifest.streams[name].files, rows)
                     if not run:
                         break
-                    write_manifest(archive, _compacted(spark, archive, manifest, name, run))
+                    with watch(name, sum(file.rows for file in run)):
+                        after = _compacted(spark, archive, manifest, name, run)
+                    write_manifest(archive, after)
                     gone += len(run) - 1
         forget_old(archive)
     if failed:

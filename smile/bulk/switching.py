@@ -7,8 +7,8 @@ take its place. `smile recompute --install` and the back-fill of `smile deploy` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any
@@ -27,6 +27,9 @@ from smile.deploy.deployment import Deployment, table_log
 from smile.digests import component_digests
 from smile.errors import NotAllowed, SmileError, TimedOut
 from smile.program import Program
+
+Watch = Callable[[int], AbstractContextManager[object]]
+"""Entered while states are computed: from how many events."""
 
 CATCH_UP_S = 600.0
 """So long a state may take to catch up and to be written; the broker goes on with it even if nobody waits any more."""
@@ -66,7 +69,9 @@ class Holding:
             raise TimedOut(f"the brokers of {', '.join(silent)} do not answer: nobody knows what they have logged")
         return min(standing.coverages[name].horizon() for name in self.bases)
 
-    def install(self, spark: Any, sources: Sources, as_of: int | None = None) -> list[Installed]:
+    def install(
+        self, spark: Any, sources: Sources, as_of: int | None = None, *, watch: Watch = lambda _events: nullcontext()
+    ) -> list[Installed]:
         """Compute, send, and wait until all of them serve and are on disk. SmileError says which does not, and why."""
         known = self.known_up_to()
         if as_of is None:
@@ -82,14 +87,15 @@ class Holding:
             if name in self.bases
         }
         logs = [tables.get(name, name) for name in self.bases]
-        require_events(sources, {name: Coverage.prefix(as_of) for name in logs})
+        events = require_events(sources, {name: Coverage.prefix(as_of) for name in logs})
         names = [installer.component for installer in self.installers]
         by_replay = not_in_bulk(self._program, names)
         by_spark = [name for name in names if name not in by_replay]
-        made = make_checkpoints(spark, self._program, by_spark, sources, as_of, tables)
-        if by_replay:
-            bases = Bases(spark, self._program, sources, as_of, tables)
-            made |= replayed_checkpoints(self._program, list(by_replay), as_of, bases.batches)
+        with watch(events):
+            made = make_checkpoints(spark, self._program, by_spark, sources, as_of, tables)
+            if by_replay:
+                bases = Bases(spark, self._program, sources, as_of, tables)
+                made |= replayed_checkpoints(self._program, list(by_replay), as_of, bases.batches)
         for installer in self.installers:
             installer.send(made.pop(installer.component))
         return [self._installed(installer, as_of) for installer in self.installers]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -142,19 +144,19 @@ def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, qu
     began = time.monotonic()
     failed: dict[str, str] = {}
     merged = 0
+
+    def watch(doing: str, stream: str, events: int) -> AbstractContextManager[None]:
+        return watched(spark, f"{doing} {stream}", rows=events, quiet=quiet)
+
     try:
         try:
             done = archive_logs(
-                spark,
-                target,
-                sources.folders,
-                watch=lambda stream, events: watched(spark, f"archiving {stream}", rows=events, quiet=quiet),
-                accept_gaps=accept_gaps,
+                spark, target, sources.folders, watch=partial(watch, "archiving"), accept_gaps=accept_gaps
             )
         except Unfinished as error:
             done, failed = list(error.done), error.failed
         try:
-            merged = compact_archive(spark, target) if compact else 0
+            merged = compact_archive(spark, target, watch=partial(watch, "merging files of")) if compact else 0
         except Unfinished as error:
             failed = {**error.failed, **failed}
     except ArchiveBusy as error:

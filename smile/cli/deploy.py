@@ -75,7 +75,7 @@ def deploy(
             typer.echo(f"{deployment.name} runs on {', '.join(found.brokers)} ({deployment.digest[:19]})")
         for choice in chosen:
             typer.echo(f"{choice.component}: {PAST[choice.how]}, because {choice.reason}")
-    installed = _filled_in(found, deployment, program, chosen, signer, timeout, master)
+    installed = _filled_in(found, deployment, program, chosen, signer, timeout, master, quiet=as_json)
     if not as_json:
         for one in installed:
             typer.echo(f"{one.component} on {one.broker}: has its past up to {one.as_of} after {one.seconds:.1f} s")
@@ -158,19 +158,23 @@ def _filled_in(
     signer: Keys | None,
     timeout: float,
     master: str | None,
+    *,
+    quiet: bool,
 ) -> list[Installed]:
     wanted = [choice.component for choice in chosen if choice.how == "bulk"]
     sources = _sources(config)
     if not wanted or sources is None:
         return []
+    from smile.bulk.progress import watched
     from smile.bulk.switching import holding, wait_for_deployment
     from smile.cli.histories import spark_session
 
+    what = f"the past of {', '.join(wanted)}"
     name, address = next(iter(config.addresses.items()))
     with _connection(name, address, signer, timeout) as connection, _said():
         wait_for_deployment(connection, deployment.digest, timeout)
         with holding(connection, deployment, program, wanted, timeout) as held, spark_session(master) as spark:
-            return held.install(spark, sources)
+            return held.install(spark, sources, watch=lambda events: watched(spark, what, rows=events, quiet=quiet))
 
 
 @contextmanager

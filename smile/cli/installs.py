@@ -35,9 +35,10 @@ def install_view(
     with (
         holding(system.connection, system.deployment, system.program, components, timeout) as held,
         spark_session(master) as spark,
-        watched(spark, view, quiet=as_json),
     ):
-        installed = held.install(spark, sources, tick)
+        installed = held.install(
+            spark, sources, tick, watch=lambda events: watched(spark, view, rows=events, quiet=as_json)
+        )
     if as_json:
         typer.echo(json.dumps({"view": view, "installed": [asdict(one) for one in installed]}))
         return

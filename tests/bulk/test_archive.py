@@ -7,6 +7,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -221,7 +222,14 @@ def test_small_files_are_compacted_and_nothing_changes(
         plainly(archive, data)
     before = read(spark, archive=str(archive))
     assert len(read_manifest(archive).paths) == 4
-    assert compact(spark, archive, rows=1_000) == 3
+    told: list[tuple[str, int]] = []
+
+    def watch(stream: str, events: int) -> AbstractContextManager[None]:
+        told.append((stream, events))
+        return nullcontext()
+
+    assert compact(spark, archive, rows=1_000, watch=watch) == 3
+    assert [events for _, events in told] == [80]
     assert len(read_manifest(archive).paths) == 1
     assert len(read_manifest(archive).retired) == 4, "readers that began before still have them"
     assert read(spark, archive=str(archive)) == before

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,16 @@ def test_views_get_their_past_from_spark_while_brokers_serve(project: Project, m
             ahead = held.known_up_to() + 3_600_000_000 * TICKS_PER_US
             with pytest.raises(smile.SmileError, match="known up to tick"):
                 held.install(None, Sources(None, ()), ahead)
-        installed = project.json("recompute", "Sold", "--install")["installed"]
+        with monkeypatch.context() as patched:
+            watched: list[int] = []
+
+            def watch(_spark: Any, _what: str, *, rows: int, quiet: bool) -> AbstractContextManager[None]:
+                watched.append(rows)
+                return nullcontext()
+
+            patched.setattr("smile.bulk.progress.watched", watch)
+            installed = project.json("recompute", "Sold", "--install")["installed"]
+            assert [rows >= len(events) for rows in watched] == [True]
         assert [(one["component"], one["broker"]) for one in installed] == [("Sold", "a")]
         assert not project.status(system, "Sold")["lost_ticks"]
         project.publish(system, EVENTS[:7])
