@@ -264,6 +264,7 @@ class BrokerProcess:
         """Refuses what `_inputs` could not take, such as a stream whose log here has other columns; changes nothing."""
         assert self._directory is not None
         self._fills(deployment, program)
+        self._directory.check_room([log_name for _, log_name, _ in self._logged_here(deployment, program)])
         for _, log_name, given in self._logged_here(deployment, program):
             self._directory.check_stream(log_name, given.schema, given.rules)
 

@@ -59,11 +59,12 @@ def needs_leaf(plan: ViewPlan, mode: Emit) -> bool:
 
 
 class Hub(ABC):
-    """`source` is the component that has the view; `due` is told of subscriptions whose callback has to run."""
+    """`source` is the component that has the view, `last` the one that tells it: if that fails, or one before it,
+    subscribers must know. `due` is told of subscriptions whose callback has to run."""
 
     def __init__(self, engine: Source, plan: ViewPlan, due: Callable[[Subscription], None]) -> None:
         self.subscriptions: list[Subscription] = []
-        self.source = plan.component
+        self.source = self.last = plan.component
         self._engine = engine
         self._due = due
 
@@ -124,6 +125,7 @@ class LeafHub(Hub):
     def __init__(self, engine: Source, plan: ViewPlan, mode: Emit, due: Callable[[Subscription], None]) -> None:
         super().__init__(engine, plan, due)
         self._component = leaf_of(plan, mode)
+        self.last = self._component.name
         self._leaf = engine.attach(self._component, self._receive, wants_horizon=True)
 
     def _receive(self, told: Deliver) -> None:

@@ -271,7 +271,11 @@ class LocalBrokers:
             broker.is_wanted = broker.is_urgent = True
             broker.is_given_up, broker.early_deaths = False, 0
             self._signal(name, signal.SIGKILL)
-            self._wake.wait_for(lambda: broker.starts > starts or self._is_closing or self._failure is not None)
+            is_started = self._wake.wait_for(
+                lambda: broker.starts > starts or self._is_closing or self._failure is not None, timeout
+            )
+        if not is_started:
+            raise LocalRunError(f"broker `{name}` could not be started within {timeout:g} s; it is tried on")
         self.wait_serving(name, timeout)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
@@ -358,7 +362,6 @@ class LocalBrokers:
             if not broker.starts:
                 raise
             log.warning("cannot start broker %s: %s; tried again", broker.name, error)
-            broker.early_deaths += 1
             broker.is_urgent = False
             broker.put_off()
 

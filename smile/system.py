@@ -19,7 +19,7 @@ from typing import Any
 
 from compiler.plan.build import TICK_MODULUS, ProgramPlan, ViewPlan
 from runtime.batch import Batch
-from runtime.embedded.engine import LOG_FAILED, Engine, PublishRefused
+from runtime.embedded.engine import LOG_FAILED, WORKING, Engine, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog
@@ -183,12 +183,15 @@ class System(Reading):
 
     def inspect(self, view: str) -> Inspected:
         plan = self.program.relation(view)
-        leaf = replace(leaf_of(plan, Emit.BOUNDS), name=f"{plan.name} inspected")
+        leaf = leaf_of(plan, Emit.BOUNDS)
+        (edge,) = leaf.in_edges
+        edge = replace(edge, name=f"{edge.name} inspected")  # a subscriber may have a leaf of its own
+        leaf = replace(leaf, name=f"{leaf.name} inspected", in_edges=(edge,))
         with self._lock, self._work_block:
             made = self._engine.attach(leaf, lambda _: None, wants_horizon=True)
             try:
                 streams = Plan((*self._engine.needed_for(plan.component), leaf)).lineages[leaf.name]
-                failure = self._failure_of(plan.name, plan.component)
+                failure = self._failure_of(plan.name, leaf.name)
                 return Inspected(made.snapshot(), streams, made.in_floor, failure)
             finally:
                 self._engine.detach(leaf.name)
@@ -245,7 +248,7 @@ class System(Reading):
                 subscription.put(hub.snapshot())
                 if callback is not None:
                     self._due.append(subscription)
-            failure = self._failure_of(plan.name, plan.component)
+            failure = self._failure_of(plan.name, hub.last)
             if failure is not None:
                 subscription.fail(failure)
             return subscription
@@ -271,6 +274,11 @@ class System(Reading):
         """For `_Working`: may this call begin?"""
         if self._is_closed:
             raise Closed("the system is closed")
+        if self._engine.unfinished == WORKING:  # under our lock, so by this thread
+            raise Interrupted(
+                "another call of this thread is in the middle of its work, or was cut short there: a signal handler"
+                " must not call a system, only note that something is to be done"
+            )
         if self._engine.unfinished is not None:
             raise self._tell_interrupted(self._engine.unfinished)
         if self._directory is not None:
@@ -330,7 +338,7 @@ class System(Reading):
         self._known_failures = len(self._engine.failures)
         for hub in self._hubs.values():
             for subscription in hub.subscriptions:
-                failure = self._failure_of(subscription.view, hub.source)
+                failure = self._failure_of(subscription.view, hub.last)
                 if failure is not None:
                     subscription.fail(failure)
 

@@ -90,6 +90,9 @@ class NotOpened(LogError):
     """The log of a stream that would have to start cannot be opened. Nothing has begun."""
 
 
+WORKING = "an interruption"
+"""What cuts a call short that is still under way, as long as nobody knows better."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -101,7 +104,7 @@ def _whole(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[
     @wraps(method)
     def marked(self: Engine, /, *arguments: P.args, **named: P.kwargs) -> T:
         before = self.unfinished
-        self.unfinished = "an interruption"
+        self.unfinished = WORKING
         try:
             result = method(self, *arguments, **named)
         except (PublishRefused, NotOpened):  # decided as a whole
@@ -137,7 +140,8 @@ class Engine:
         self.failures: dict[str, Failure] = {}
         self.unfinished: str | None = None
         """What cut a call short in the middle of its work. Then nothing here is known to be true, and nothing may be
-        asked any more; the logs have what was acknowledged. Also set while a call works."""
+        asked any more; the logs have what was acknowledged. WORKING while a call works, which then was not cut short
+        if that call is one of those that still run."""
         self._plans = {name: replace(component, tuning=EMBEDDED) for name, component in components.items()}
         self._now_us = now_us
         self._next_epoch = next_epoch
@@ -152,6 +156,8 @@ class Engine:
         self._outcomes: list[AcknowledgePublish | RefusePublish] = []  # of the publish under way
         self._publishes = 0
         self._rows = 0
+        self._starting: str | None = None  # the component that catches up now, on behalf of which logs are read
+        self._stopped: dict[str, str] = {}  # streams whose log could not be opened again after a failed write: why
         self._carriers = self._instruction_carriers()
 
     # Starting
@@ -159,9 +165,13 @@ class Engine:
     @_whole
     def start(self, name: str) -> None:
         """Run this component and all that it reads, and let it catch up with what is already published."""
-        for component in self.needed_for(name):
-            if component.name not in self.running:
-                self._start(component)
+        needed = self.needed_for(name)
+        missing = [component for component in needed if component.name not in self.running]
+        for component in needed if missing else ():  # what starts has to read the logs
+            if component.name in self._stopped and not self._is_reopened(component.name):
+                raise NotOpened(self._stopped[component.name])
+        for component in missing:
+            self._start(component)
 
     def needed_for(self, name: str) -> tuple[Component, ...]:
         """This component and all that it reads, in reading order."""
@@ -179,6 +189,7 @@ class Engine:
     def _start(self, component: Component) -> None:
         """Its plan ends with itself: receivers are attached one by one, when they start."""
         log = self._opened(component.name) if component.is_stream else None
+        self._starting = component.name
         made = build_component(Plan(self.needed_for(component.name)), component.name)
         self.running[component.name] = made
         for edge in component.in_edges:
@@ -189,6 +200,7 @@ class Engine:
             self._feed(made, TimerFired("silence", 1))
         self.drain()
         self._catch_up(made)
+        self._starting = None
 
     def _opened(self, stream: str) -> LogState:
         try:
@@ -204,6 +216,11 @@ class Engine:
         idle_rounds = 0
         while self.failure_of(component.name) is None and not self.is_caught_up(component):
             before = component.coverage().copy()
+            for between in self.needed_for(component.name):  # they pass on what they no longer hold, a piece at a time
+                passing = self.running[between.name]
+                if isinstance(passing, EventComponent) and passing is not component:
+                    for edge in between.in_edges:
+                        self._feed(passing, TimerFired(f"ask:{edge.name}", self._now_us()))
             for edge in component.plan.in_edges:
                 for timer in ("ask", "idle", "idle"):  # the first of two only notes that the edge was quiet
                     self._feed(component, TimerFired(f"{timer}:{edge.name}", self._now_us()))
@@ -280,6 +297,8 @@ class Engine:
         """Log these rows and put what follows into the queue; `drain` does it. The ticks are durable now."""
         if stream not in self.running:
             self.start(stream)
+        if stream in self._stopped and not self._is_reopened(stream):
+            raise PublishRefused(self._stopped[stream], uncertain=False)
         sequence = self._sequences[stream]
         self._sequences[stream] = sequence + 1  # never the same again: an uncertain publish may be in the log
         self._publishes += 1
@@ -335,12 +354,14 @@ class Engine:
     def _forget_events(self, component: AnyComponent) -> None:
         """C5, for what is between a stream and its views: in one process nobody ever falls back, and whoever starts
         later gets the events from the log, computed again."""
-        if isinstance(component, StreamComponent) or component.name in self.failures:
+        if isinstance(component, StreamComponent):
             return
+        has_failed = component.name in self.failures  # for good: it will not ask for anything
         for edge in component.in_edges.values():
             sender = self.running[self._ends[edge.name][0]]
             if isinstance(sender, EventComponent) and sender.name not in self._shown:
-                self._feed(sender, MessageArrived(edge.name, Durable(component.epoch, edge.coverage.horizon())))
+                horizon = sender.horizon() if has_failed else edge.coverage.horizon()
+                self._feed(sender, MessageArrived(edge.name, Durable(component.epoch, horizon)))
 
     def _feed(self, component: AnyComponent, event: Event) -> None:
         name = component.name
@@ -420,8 +441,8 @@ class Engine:
     def _read(self, component: AnyComponent, read: ReadLog) -> None:
         try:
             cover, rows, trimmed = self.logs[component.name].read(read.ticks, read.rows_max)
-        except LogError as error:  # whoever asked cannot be right without it; others may never need it
-            _, receiver = self._ends[read.edge]
+        except LogError as error:  # whoever needs it cannot be right without it; others may never do
+            receiver = self._starting or self._ends[read.edge][1]
             self.failures[receiver] = Failure(receiver, LOG_FAILED, str(error))
         else:
             self._feed(component, LogRead(read.edge, cover, rows, trimmed))
@@ -433,8 +454,13 @@ class Engine:
         """After a failed write only the log knows what is durable; receivers keep what they have."""
         name = component.name
         made = build_component(Plan((self._plans[name],)), name)
-        self._epoch = self._next_epoch()
-        log = self.logs[name].open(self._epoch)
+        try:
+            self._epoch = self._next_epoch()
+            log = self.logs[name].open(self._epoch)
+        except LogError as error:  # a full disk, say; what is shown stays true, and the next call tries again
+            self._stopped[name] = str(error)
+            return
+        self._stopped.pop(name, None)
         self.running[name] = made
         self._feed(made, Restarted(self._epoch, self._now_us(), log=log))
         for latest in component.watches:
@@ -448,6 +474,11 @@ class Engine:
             self._feed(made, ReceiverAttached(edge))
         for receiver in receivers.values():
             self._catch_up(self.running[receiver])
+
+    def _is_reopened(self, stream: str) -> bool:
+        """The log of a stream that has stopped, tried again."""
+        self._restart_stream(self.running[stream], RestartMe(self._stopped[stream]))
+        return stream not in self._stopped
 
     # Reading
 

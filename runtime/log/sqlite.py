@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -136,10 +136,9 @@ class LogDirectory:
 
     def check_stream(self, name: str, columns: Sequence[tuple[str, str]], rules: str = "") -> None:
         """Raises what `stream` would raise, and changes nothing."""
+        self.check_room([name])
         known = self._streams.get(name)
         if known is None:
-            if len(self._streams) >= STREAMS_MAX:
-                raise LogError(f"{self.folder} has had {STREAMS_MAX} streams, which is the most that it can keep apart")
             return
         _, stored_before, rules_before = known
         check_growth(name, as_columns(stored_before), tuple(columns))
@@ -147,6 +146,11 @@ class LogDirectory:
             raise SchemaChanged(
                 f"stream `{name}` was logged with the rules ({rules_before}); the program now says ({rules})"
             )
+
+    def check_room(self, names: Collection[str]) -> None:
+        """Raises LogError if the new ones among these would be too many."""
+        if len(self._streams.keys() | set(names)) > STREAMS_MAX:
+            raise LogError(f"{self.folder} has had {len(self._streams)} streams, and can keep {STREAMS_MAX} apart")
 
     def all_streams(self) -> Iterator[SqliteLog]:
         """Every stream that was ever opened here, whatever its columns, to be read."""

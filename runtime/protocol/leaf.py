@@ -19,6 +19,7 @@ from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import NO_TICK
 from runtime.protocol.events import Deliver, Token
 from runtime.protocol.state_component import StateComponent
+from runtime.values import Key
 
 
 class Leaf(StateComponent):
@@ -37,6 +38,7 @@ class Leaf(StateComponent):
         self._says_when_settled = self.emit_mode is Emit.BOUNDS or self.relation.finality is Finality.HORIZON
         self._awaiting_horizon: list[tuple[int, int]] = []  # (max_tick, slot) of rows that run ahead of it: a heap
         self._told = bytearray()  # by slot: was the client told that this row is there?
+        self._news: dict[Key, None] = {}  # of cuts: rows that are not what they were at the last one
 
     def token(self) -> Token:
         """C7: valid only with the rows of the same moment."""
@@ -56,6 +58,7 @@ class Leaf(StateComponent):
             self._await_horizon(ahead)
         self._told = bytearray()
         self._note_told(rows.visible_slots() if checkpoint is not None else ())
+        self._news = {}
 
     def _stepped(self, touched: Sequence[int]) -> bool:
         """Whoever watches sees every change of a step, so that only the first snapshot has to be delivered."""
@@ -72,8 +75,9 @@ class Leaf(StateComponent):
             case Emit.AS_OF_HORIZON:
                 max_tick = self.operator.rows.max_tick
                 self._highest_max_tick = max([self._highest_max_tick, *(max_tick[slot] for slot in touched)])
+                self._news.update(dict.fromkeys(self.operator.changed(touched).keys(self.relation.key_width)))
                 if self.is_cut():
-                    self._deliver(self.touched_since(self.delivered_step))
+                    self._deliver(self._with_news(self.touched_since(self.delivered_step)))
         return self._must_send_snapshot or not is_first
 
     def _watch_ended(self) -> None:
@@ -97,6 +101,12 @@ class Leaf(StateComponent):
         if slots or kind == "snapshot" or self.emit_mode is Emit.AS_OF_HORIZON:
             self._note_told(slots)
             self._hand_over(kind, slots)
+
+    def _with_news(self, slots: list[int]) -> list[int]:
+        """A row that only got a later tick, as after a restart of its sender, has been told already."""
+        news, self._news = self._news, {}
+        keys = self.operator.rows.select(slots).keys(self.relation.key_width)
+        return [slot for slot, key in zip(slots, keys, strict=True) if key in news]
 
     def _was_told(self, slot: int) -> bool:
         return slot < len(self._told) and self._told[slot] != 0

@@ -206,12 +206,13 @@ class WatchedAllowList:
         self._seen = self._state()
         self.current = read_allow_list(path)
 
-    def _state(self) -> tuple[int, int, int] | None:
+    def _state(self) -> tuple[int, int, int, int] | None:
+        """What a change of the file changes; of its mode, too, because that may be what was wrong."""
         try:
             found = self.path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
     def reload_if_changed(self) -> frozenset[str]:
         """Cheap enough for every second; the names whose rights changed."""

@@ -155,7 +155,9 @@ async def _feed(site: Site, connection: HTTPConnection) -> Feed:
     user.check_read(relation, streams_below(system.program, relation))
     if feeds.readers >= CLIENTS_MAX:
         raise Busy(f"{CLIENTS_MAX} readers are connected already")
-    return await feeds.get(name, connection.query_params.get("emit"))
+    feed = await feeds.get(name, connection.query_params.get("emit"))
+    site.user(connection).check_read(relation, streams_below(system.program, relation))  # it may have lost it meanwhile
+    return feed
 
 
 async def _as_sse(feed: Feed, last: str | None) -> AsyncIterator[str]:

@@ -9,6 +9,7 @@ Event numbers belong to one feed of one gateway process: an id from elsewhere ge
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -29,6 +30,8 @@ from smile.gateway.bounds import (
 from smile.gateway.json_values import change_to_text, to_text, with_kind
 from smile.reading import asked
 from smile.subscription import ChangeBatch
+
+log = logging.getLogger("smile.gateway")
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,8 @@ class Feeds:
         await self.end()
 
     async def end(self) -> None:
-        """All readers come back, or go elsewhere."""
+        """All readers come back, or go elsewhere. One that cannot be closed in order keeps no other open."""
         feeds, self._feeds = list(self._feeds.values()), {}
-        for feed in feeds:
-            await feed.close()
+        for outcome in await asyncio.gather(*(feed.close() for feed in feeds), return_exceptions=True):
+            if isinstance(outcome, Exception):
+                log.error("a feed could not be closed: %s", outcome)

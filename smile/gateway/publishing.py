@@ -76,10 +76,13 @@ class Posting:
             raise KeyReused("this Idempotency-Key was used for other rows")
         if found.outcome is None or _has_failed(found.outcome):
             found.outcome = asyncio.create_task(_published(system, stream, rows, found.once))
+        outcome = found.outcome
         try:
-            return await asyncio.shield(found.outcome)
+            return await asyncio.shield(outcome)
         except PublishUncertain:  # the connection goes on sending, so the next attempt must be this same publish
             found.is_uncertain = True
+            if found.outcome is outcome:
+                found.outcome = None  # it holds the rows
             raise
         except SmileError:
             if not found.is_uncertain and self._remembered.get(at) is found:  # nothing was published: it is free again

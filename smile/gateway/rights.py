@@ -77,12 +77,13 @@ class HttpUsers:
     def needs_token(self) -> bool:
         return self._users is not None
 
-    def _state(self) -> tuple[int, int, int] | None:
+    def _state(self) -> tuple[int, int, int, int] | None:
+        """What a change of the file changes; of its mode, too, because that may be what was wrong."""
         try:
             found = None if self._path is None else self._path.stat()
         except OSError:
             return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        return None if found is None else (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
     def reload_if_changed(self) -> bool:
         """Has anything changed? A file that cannot be used leaves the tokens before in force."""
@@ -125,7 +126,7 @@ def _read(path: Path) -> Mapping[bytes, HttpUser]:
             document = tomllib.loads(file.read(FILE_BYTES_MAX).decode("utf-8"))
     except OSError as missing:
         raise BadTokens(f"cannot read {path}: {missing.strerror}; write a [[token]] entry for each user") from missing
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as broken:
+    except (ValueError, RecursionError) as broken:  # of TOML or of UTF-8; a number with thousands of digits, too
         raise BadTokens(f"{path} is not TOML: {broken}") from broken
     entries = document.get("token", [])
     if document.keys() - {"token"} or not isinstance(entries, list) or not 0 < len(entries) <= TOKENS_MAX:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from os import PathLike
 from urllib.parse import urlsplit
@@ -45,6 +46,16 @@ class Link:
         await self.system.close()
 
 
+async def _every(seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+    """Whatever goes wrong once must not end it: a token that was taken back would stay good."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await look()
+        except Exception:
+            log.exception("what is looked at now and then could not be finished")
+
+
 class Site:
     """Everything happens in one event loop."""
 
@@ -55,7 +66,10 @@ class Site:
         self._keys = keys
         self._link: Link | None = None
         self._connecting: asyncio.Task[Link] | None = None
-        self._watching = [asyncio.create_task(self._watch()), asyncio.create_task(self._watch_tokens())]
+        self._watching = [
+            asyncio.create_task(_every(LOOK_SECONDS, self._watch)),
+            asyncio.create_task(_every(TOKENS_SECONDS, self._watch_tokens)),
+        ]
 
     async def link(self) -> Link:
         """Raises ConnectFailed while the broker has nothing deployed. All who come meanwhile wait for one attempt."""
@@ -76,26 +90,22 @@ class Site:
 
     async def _watch(self) -> None:
         """After a new deployment the next request connects again; readers come back and get a snapshot."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            link = self._link
-            if link is None:
-                continue
-            try:
-                said = await link.system.own_status()
-            except SmileError:  # it does not answer: nothing is known to have changed
-                continue
-            if said.get("deployment") != link.system.sync.deployment.digest:
-                log.info("the deployment has changed")
-                self._link = None
-                await link.close()
+        link = self._link
+        if link is None:
+            return
+        try:
+            said = await link.system.own_status()
+        except SmileError:  # it does not answer: nothing is known to have changed
+            return
+        if said.get("deployment") != link.system.sync.deployment.digest:
+            log.info("the deployment has changed")
+            self._link = None
+            await link.close()
 
     async def _watch_tokens(self) -> None:
         """When rights have changed, those who read come back, and are asked again who they are."""
-        while True:
-            await asyncio.sleep(TOKENS_SECONDS)
-            if self.users.reload_if_changed() and self._link is not None:
-                await self._link.feeds.end()
+        if self.users.reload_if_changed() and self._link is not None:
+            await self._link.feeds.end()
 
     async def close(self) -> None:
         for task in self._watching:

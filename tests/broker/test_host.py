@@ -168,6 +168,7 @@ def test_a_producer_that_a_stream_has_forgotten_begins_anew(net: Net) -> None:
     publish(net, 0, [(1, 1)], previous=-1)
     net.carry()
     host.publish("Buys", "q", 0, ([1], [2]))
+    net.carry()
     assert "too many producers" in net.outcomes[-1][0].reason
     net.now_us += BROKER.producer_idle_us + 1
     host.publish("Buys", "q", 0, ([1], [2]))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from runtime.batch import Batch
-from runtime.plan import Mode, Tuning
+from runtime.plan import Emit, Mode, Tuning
 from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.events import Deliver, MessageArrived, ReceiverAttached, Stepped, WatchBegun
 from runtime.protocol.messages import Knowledge
@@ -150,3 +150,14 @@ def test_a_row_that_only_got_a_later_tick_is_no_news() -> None:
     assert list(net.state("L").operator.rows.max_tick) == [(step + 1) * 10]
     net.handle("L", MessageArrived("S>L", changes(("A", 2), step=step + 2)))
     assert [step.rows.rows() for step in net.did("L", Stepped) if len(step.rows)] == [[("A", 2)]]
+
+
+def test_nor_in_a_cut() -> None:
+    """The horizon has moved, which is told; the row is what it was."""
+    net = adopted(leaf("L", "S", emit=Emit.AS_OF_HORIZON))
+    net.done["L"].clear()
+    step = net.state_edge("L", "S>L").applied_step
+    for number, amount in enumerate((1, 2, 2), 1):
+        net.handle("L", MessageArrived("S>L", changes(("A", amount), step=step + number)))
+    assert [cut.rows.rows() for cut in net.did("L", Deliver)] == [[], [("A", 2)], []]
+    assert list(net.state("L").operator.rows.max_tick) == [(step + 3) * 10]

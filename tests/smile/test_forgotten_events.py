@@ -6,6 +6,7 @@ rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 import smile
+from runtime.embedded.engine import Failure
+from runtime.embedded.tuning import EMBEDDED
 from runtime.protocol.event_component import EventComponent
 from smile.system import System
 
@@ -57,6 +60,27 @@ def test_events_that_everybody_has_are_forgotten(tmp_path: Path, is_durable: boo
         assert later == {slot: sum(qty > 4 for qty in found) for slot, found in by_slot(sales()).items()}
         early = {row["slot"]: row["total"] for row in system.rows("Early")}
         assert early == {slot: sum(found) for slot, found in by_slot(sales()).items()}
+
+
+def test_a_later_view_gets_more_than_one_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is between no longer holds them, and has to ask the log as often as it takes."""
+    monkeypatch.setattr("runtime.embedded.engine.EMBEDDED", replace(EMBEDDED, answer_rows_max=ROWS // 7))
+    with smile.run(smile.compile(PROGRAM)) as system:
+        system.rows("Early")
+        system.publish_many("Sales", sales())
+        system.settle()
+        later = {row["slot"]: row["number"] for row in system.rows("Later")}
+        assert later == {slot: sum(qty > 4 for qty in found) for slot, found in by_slot(sales()).items()}
+
+
+def test_a_view_that_has_failed_keeps_nothing_from_being_forgotten() -> None:
+    with smile.run(smile.compile(PROGRAM)) as system:
+        system.rows("Early")
+        system.rows("Later")
+        system._engine.failures["Later"] = Failure("Later", "overflow", "for a test")
+        system.publish_many("Sales", sales())
+        system.settle()
+        assert set(held(system).values()) == {0}
 
 
 def test_events_of_a_view_stay() -> None:

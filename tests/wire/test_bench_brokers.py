@@ -60,7 +60,7 @@ def test_wrong_views_are_noticed() -> None:
 def test_goals_name_what_is_missed() -> None:
     found = {
         "columns": {"events_per_s": 3e6, "every_change": False},
-        "rows": {"events_per_s": 8e5, "every_change": True},
+        "rows": {"events_per_s": 1.5e6, "every_change": True},
         "latency": {"SMILE": {"p50_ms": 0.6, "p99_ms": 5.0}, "echo": {"p99_ms": 2.0}},
         "fan": {"tell_mean_us": 1_500},
         "restart": {"serving_s": 4.0},
