@@ -169,6 +169,10 @@ def test_a_full_disk_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / "crash").touch()
         run.kill("east")
         eventually(lambda: run.starts("east") > 4 and len(tries) > 4)
+        with monkeypatch.context() as patched:
+            patched.setattr(run, "_spawn", no_space)
+            with pytest.raises(LocalRunError, match="could not be started within"):
+                run.restart("east", timeout=0.5)
         assert run.failure is None
         assert (run.pid("west"), run.starts("west")) == (west, 1)
         monkeypatch.setattr(RunRecord, "write", written)

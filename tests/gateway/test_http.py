@@ -23,7 +23,7 @@ import smile
 from smile.deploy.bundles import compile_file, make_deployment
 from smile.deploy.placement import hosted_components
 from smile.gateway import app, feed, site
-from smile.gateway.rights import BadTokens, HttpUsers
+from smile.gateway.rights import BadTokens, HttpUsers, NoToken
 from smile.gateway.server import Gateway, GatewayFailed, start_gateway
 from smile.local import LocalBrokers
 from tests.measures import PATIENCE_S, eventually
@@ -482,6 +482,21 @@ def test_a_token_file_that_breaks_leaves_the_tokens_before_in_force(tokens: Path
     tokens.write_text(text.replace("reader", "other"), encoding="utf-8")
     assert users.reload_if_changed() is True
     assert users.user("Bearer other-0123456789").name == "other"
+    tokens.write_text(f"a = {'1' * 5_000}", encoding="utf-8")  # more digits than Python takes
+    assert users.reload_if_changed() is False
+
+
+def test_a_token_file_is_read_again_when_its_mode_is_mended(tokens: Path, tmp_path: Path) -> None:
+    users, text = HttpUsers(tokens), tokens.read_text(encoding="utf-8")
+    newer = tmp_path / "newer.toml"
+    newer.write_text(text.replace("reader", "other"), encoding="utf-8")
+    newer.chmod(0o644)
+    newer.replace(tokens)
+    assert users.reload_if_changed() is False
+    tokens.chmod(0o600)
+    assert users.reload_if_changed() is True
+    with pytest.raises(NoToken):
+        users.user("Bearer reader-0123456789")
 
 
 def test_token_files_and_addresses_that_are_refused(tokens: Path, tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_what_nobody_knows_keeps_its_number_over_the_next_connection(key: str) -
     assert list(brokers.log.values()) == [[{"item": 1}]]
 
 
+def test_of_what_nobody_knows_no_rows_are_kept() -> None:
+    posting = Posting()
+    with pytest.raises(PublishUncertain):
+        post(posting, Brokers().connected(PublishUncertain("closed")), 1, "abc")
+    assert [found.outcome for found in posting._remembered.values()] == [None]
+
+
 def test_what_was_surely_refused_is_free_again_under_another_number() -> None:
     brokers, posting = Brokers(), Posting()
     with pytest.raises(SmileError, match="no"):

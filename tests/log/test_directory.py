@@ -58,6 +58,18 @@ def log(directory: LogDirectory) -> SqliteLog:
 # Groups
 
 
+def test_new_streams_are_counted_together(directory: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has room, two have not: whoever asks for both is told before the first is there for ever."""
+    directory.stream("old", COLUMNS)
+    known = {one.name for one in directory.all_streams()}
+    monkeypatch.setattr("runtime.log.sqlite.STREAMS_MAX", len(known) + 1)
+    for fine in (["old"], ["one"], ["old", "two"]):
+        directory.check_room(fine)
+    with pytest.raises(LogError, match="can keep"):
+        directory.check_room(["one", "two"])
+    assert {one.name for one in directory.all_streams()} == known
+
+
 def test_a_group_is_one_commit_of_all_streams(directory: LogDirectory, log: SqliteLog) -> None:
     other = directory.stream("T", COLUMNS)
     other.open(1)
