@@ -19,7 +19,8 @@ from typing import Any
 
 from compiler.plan.build import TICK_MODULUS, ProgramPlan, ViewPlan
 from runtime.batch import Batch
-from runtime.embedded.engine import LOG_FAILED, WORKING, Engine, PublishRefused
+from runtime.embedded.engine import Engine
+from runtime.embedded.outcomes import LOG_FAILED, WORKING, PublishRefused
 from runtime.log.memory import MemoryLog
 from runtime.log.sqlite import LogDirectory, SqliteLog
 from runtime.log.stream_log import LogError, StreamLog

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from runtime.batch import Batch
+from runtime.embedded.outcomes import LOG_FAILED, Failure, NotOpened, PublishRefused, whole
 from runtime.embedded.tuning import BATCH_ROWS_MAX, EMBEDDED
 from runtime.log.stream_log import LogError, LogFenced, StreamLog
 from runtime.plan import Component, Plan
@@ -55,9 +55,6 @@ from runtime.protocol.stream import StreamComponent
 from runtime.values import Value
 
 PRODUCER = "embedded"
-LOG_FAILED = "log"
-"""The code of a failure whose reason is the log's, not a row's."""
-
 CATCH_UP_ROUNDS_IDLE_MAX = 8
 """A component that still lacks something after so many questions without progress is our own mistake."""
 
@@ -67,56 +64,6 @@ CLEAN_EVERY_ROWS = 65_536
 
 Receive = Callable[[Deliver], None]
 See = Callable[[Batch, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A component that stopped because a batch could not be computed. Nothing of that batch was applied."""
-
-    component: str
-    code: str
-    reason: str
-
-
-class PublishRefused(Exception):
-    """The stream did not take the rows. `uncertain`: the log failed, and they may be in it or not."""
-
-    def __init__(self, reason: str, uncertain: bool) -> None:
-        super().__init__(reason)
-        self.uncertain = uncertain
-
-
-class NotOpened(LogError):
-    """The log of a stream that would have to start cannot be opened. Nothing has begun."""
-
-
-WORKING = "an interruption"
-"""What cuts a call short that is still under way, as long as nobody knows better."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _whole(method: Callable[Concatenate[Engine, P], T]) -> Callable[Concatenate[Engine, P], T]:
-    """A method after which the engine is unusable unless it comes to its end. Ctrl-C may come between any two changes
-    that belong together; the mark is there before them, so nothing need succeed at that moment."""
-
-    @wraps(method)
-    def marked(self: Engine, /, *arguments: P.args, **named: P.kwargs) -> T:
-        before = self.unfinished
-        self.unfinished = WORKING
-        try:
-            result = method(self, *arguments, **named)
-        except (PublishRefused, NotOpened):  # decided as a whole
-            self.unfinished = before
-            raise
-        except BaseException as error:
-            self.unfinished = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise
-        self.unfinished = before
-        return result
-
-    return marked
 
 
 class Engine:
@@ -162,7 +109,7 @@ class Engine:
 
     # Starting
 
-    @_whole
+    @whole
     def start(self, name: str) -> None:
         """Run this component and all that it reads, and let it catch up with what is already published."""
         needed = self.needed_for(name)
@@ -239,7 +186,7 @@ class Engine:
 
     # Leaves
 
-    @_whole
+    @whole
     def attach(self, leaf: Component, receive: Receive, *, wants_horizon: bool) -> Leaf:
         """Start a subscriber's leaf; it delivers to `receive`, from inside `drain`. The snapshot comes at once."""
         (edge,) = leaf.in_edges
@@ -255,7 +202,7 @@ class Engine:
         assert isinstance(made, Leaf)
         return made
 
-    @_whole
+    @whole
     def detach(self, leaf: str) -> None:
         """Nobody listens to this leaf any more. What it read goes on running."""
         if leaf not in self.running:
@@ -270,7 +217,7 @@ class Engine:
 
     # Watching
 
-    @_whole
+    @whole
     def watch(self, name: str, see: See, *, latest: bool = False) -> None:
         """Tell `see`, from inside `drain`, what each step of this component changes; no copy of its rows is kept.
 
@@ -282,7 +229,7 @@ class Engine:
             self._feed(self.running[name], WatchBegun(latest))
         watchers.append(see)
 
-    @_whole
+    @whole
     def unwatch(self, name: str, see: See, *, latest: bool = False) -> None:
         watchers = self._watchers[name, latest]
         watchers.remove(see)
@@ -292,7 +239,7 @@ class Engine:
 
     # Publishing
 
-    @_whole
+    @whole
     def publish(self, stream: str, columns: tuple[Sequence[Value], ...]) -> Sequence[int]:
         """Log these rows and put what follows into the queue; `drain` does it. The ticks are durable now."""
         if stream not in self.running:
@@ -311,7 +258,7 @@ class Engine:
 
     # Work
 
-    @_whole
+    @whole
     def drain(self) -> None:
         """Carry messages until there are none, then let horizons advance for those who asked for that."""
         self._work()
@@ -336,7 +283,7 @@ class Engine:
                 self._feed(component, TimerFired("silence", newest // component.spec.ticks_per_us + 1))
         self._work()
 
-    @_whole
+    @whole
     def clean(self) -> None:
         """Acknowledge everywhere, so that tombstones and events that everybody has can be forgotten."""
         self._publishes = self._rows = 0

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import smile
-from runtime.embedded.engine import Failure
+from runtime.embedded.outcomes import Failure
 from runtime.embedded.tuning import EMBEDDED
 from runtime.protocol.event_component import EventComponent
 from smile.system import System
