@@ -36,6 +36,9 @@ BUY_IDS = 10_000_000
 
 USUAL = Faults(drop=0.02, duplicate=0.02, late=0.02, reorder=0.02, delay_max_s=0.1)
 HURT = Faults(drop=0.15, duplicate=0.1, late=0.05, reorder=0.1, delay_max_s=0.3)
+RECOVERY_S_MAX = 5.0
+"""How long a kill waits for its broker to start again."""
+
 CALM_S = 120.0
 """How long publishers and subscribers may take to finish once the faults are over."""
 
@@ -247,6 +250,8 @@ class Run:
         target = decision.target
         match decision.what:
             case "kill":
+                if decision.into_recovery is not None:
+                    self._await_recovery(target, decision.into_recovery)
                 if self.brokers.pid(target) is None:  # it is down already: the next one that runs
                     target = next((name for name in BROKERS if self.brokers.pid(name) is not None), target)
                 state = self.brokers.state(target)
@@ -274,6 +279,13 @@ class Run:
         self.verdict.done[decision.what] += 1
         if decision.length and decision.what != "cut":
             self._healing.append((time.monotonic() + decision.length, decision))
+
+    def _await_recovery(self, broker: str, seconds: float) -> None:
+        """How soon it starts again, and for how long it does, depends on the machine: so it is watched."""
+        limit = time.monotonic() + RECOVERY_S_MAX
+        while self.brokers.state(broker) != "starting" and time.monotonic() < limit:
+            time.sleep(0.002)
+        time.sleep(seconds)
 
     def _undo(self, decision: Decision) -> None:
         match decision.what:

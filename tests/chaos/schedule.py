@@ -20,10 +20,11 @@ SECONDS_PER_KILL = 2.2
 class Decision:
     """At `at` seconds do this to `target` (a broker, link or client), for `length` seconds where that has a meaning.
 
-    kill: -9 to a broker. cut: reset a share of a link's connections. stall: a link passes nothing and stays open. part:
-    a link refuses connections. hurt: a link loses, repeats, delays and reorders more messages. pause: SIGSTOP to a
-    broker. leave: -9 to the subscriber that resumes. abandon: -9 to a publisher; its open publishes are uncertain.
-    redeploy: all brokers are given another program, in which what is watched stays the same.
+    kill: -9 to a broker; with `into_recovery`, so many seconds after it has begun to start again. cut: reset a share of
+    a link's connections. stall: a link passes nothing and stays open. part: a link refuses connections. hurt: a link
+    loses, repeats, delays and reorders more messages. pause: SIGSTOP to a broker. leave: -9 to the subscriber that
+    resumes. abandon: -9 to a publisher; its open publishes are uncertain. redeploy: all brokers are given another
+    program, in which what is watched stays the same.
     """
 
     at: float
@@ -31,6 +32,7 @@ class Decision:
     target: str
     length: float = 0.0
     share: float = 1.0
+    into_recovery: float | None = None
 
 
 def draw_schedule(seed: int, kills: int, brokers: list[str], links: list[str], publishers: list[str]) -> list[Decision]:
@@ -43,8 +45,10 @@ def draw_schedule(seed: int, kills: int, brokers: list[str], links: list[str], p
         made.append(Decision(now, "kill", victim))
         done += 1
         if done < kills and chance.random() < 0.35:  # again while it recovers, or another one that it needs for that
-            second = victim if chance.random() < 0.6 else chance.choice(brokers)
-            made.append(Decision(now + chance.uniform(0.15, 1.6), "kill", second))
+            if chance.random() < 0.6:
+                made.append(Decision(now + 0.05, "kill", victim, into_recovery=chance.uniform(0.0, 0.15)))
+            else:
+                made.append(Decision(now + chance.uniform(0.15, 1.6), "kill", chance.choice(brokers)))
             done += 1
             now += SECONDS_PER_KILL * 0.5
         made += _between(chance, now, brokers, links)
