@@ -25,6 +25,7 @@ view Early = from Sales |> extend slot := truncate(at, 1 min) |> aggregate total
 view Later = from Sales |> extend slot := truncate(at, 1 min) |> where qty > 4
   |> aggregate number := count() group by slot;
 view Large = from Sales |> extend slot := truncate(at, 1 min) |> where qty > 90;
+view Counted = from Large |> extend late := truncate(at, 1 h) |> aggregate number := count() group by late;
 """
 ROWS = 3_000
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -86,6 +87,7 @@ def test_a_view_that_has_failed_keeps_nothing_from_being_forgotten() -> None:
 def test_events_of_a_view_stay() -> None:
     with smile.run(smile.compile(PROGRAM)) as system:
         assert not system.rows("Large")
+        assert not system.rows("Counted")  # it has them all, and says so
         system.publish_many("Sales", sales())
         system.settle()
         assert len(system.rows("Large")) == sum(row["qty"] > 90 for row in sales())
