@@ -12,6 +12,8 @@ from typing import Final
 import zmq
 
 _NOW: Final = int(zmq.DONTWAIT)
+_EVENTS: Final = int(zmq.EVENTS)
+_POLLIN: Final = int(zmq.POLLIN)
 _MORE_NOW: Final = int(zmq.DONTWAIT) | int(zmq.SNDMORE)
 
 _COPIED_BYTES_MAX: Final = 65_536
@@ -25,6 +27,11 @@ def send_now(socket: zmq.Socket[bytes], frames: Sequence[bytes]) -> None:
         for frame in frames[:-1]:
             socket.send(frame, _MORE_NOW)
     socket.send(last, _NOW, copy=len(last) < _COPIED_BYTES_MAX)
+
+
+def has_input(socket: zmq.Socket[bytes]) -> bool:
+    """Is there a message to receive?"""
+    return bool(socket.getsockopt(_EVENTS) & _POLLIN)  # type: ignore[operator]
 
 
 def receive_now(socket: zmq.Socket[bytes]) -> list[zmq.Frame] | None:

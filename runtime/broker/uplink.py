@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -18,11 +18,12 @@ from typing import Protocol
 import zmq
 
 from runtime.broker.endpoints import ANSWERS_HWM, INPUT_HWM, TOPIC_BYTES, Context, Socket, common_options
-from runtime.broker.multipart import receive_now, send_now
+from runtime.broker.multipart import has_input, receive_now, send_now
 from runtime.protocol.messages import Message
 from runtime.security.endpoints import secure_client, split_address
 from runtime.security.keys import Keys
 from runtime.wire.control import (
+    Acknowledged,
     Attach,
     Attached,
     Confirmed,
@@ -132,6 +133,9 @@ class Uplink:
         self._heard_us = 0
         self._hello_due_us = 0
         self._request = 0
+        self.is_due = False
+        """Has something been heard that `tick` should see to?"""
+        self._is_control_unread = self._is_data_unread = False
         self.dealer: Socket = context.socket(zmq.DEALER)
         self.subscriber: Socket = context.socket(zmq.XSUB)
         common_options(self.dealer, self._endpoint, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
@@ -143,6 +147,8 @@ class Uplink:
             secure_client(self.subscriber, keys, self._server)
         self.monitor: Socket = self.dealer.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.dealer.connect(self._endpoint)
+        self.descriptors = tuple(int(one.getsockopt(zmq.FD)) for one in self.sockets)
+        """Of the sockets, for `read`."""
 
     @property
     def sockets(self) -> tuple[Socket, Socket, Socket]:
@@ -202,12 +208,15 @@ class Uplink:
         except zmq.Again:
             self.counters["dropped"] += 1
             return None
+        finally:
+            self._is_control_unread = True
         return sum(map(len, frames))
 
     # Time
 
     def tick(self) -> int:
         """What is due; microseconds until something is due again."""
+        self.is_due = False
         now_us = self._steady_us()
         if self.welcome is not None and now_us - self._heard_us > LOST_AFTER * self._keep_alive_us:
             self._lost()
@@ -233,7 +242,27 @@ class Uplink:
 
     # Reading
 
+    def read(self, ready: Collection[int]) -> None:
+        """For whoever polls descriptors, of which `ready` show input: reads all sockets that have some."""
+        dealer, subscriber, monitor = self.descriptors
+        if monitor in ready:
+            self.read_monitor()
+        if self._is_data_unread or subscriber in ready:
+            self.read_data()  # before answers, which would overtake the changes that they sum up
+        if self._is_control_unread or dealer in ready:
+            self.read_control()
+
+    def has_input(self) -> bool:
+        """Is there anything to read that no descriptor shows? To be asked before they are polled: what they show is
+        gone once a socket was used, even to send."""
+        if self._is_control_unread:
+            self._is_control_unread = has_input(self.dealer)
+        if self._is_data_unread:
+            self._is_data_unread = has_input(self.subscriber)
+        return self._is_control_unread or self._is_data_unread
+
     def read_monitor(self) -> None:
+        self.is_due = True
         for _ in range(MESSAGES_PER_TURN):
             try:
                 event = _event_of(self.monitor.recv_multipart(zmq.DONTWAIT))
@@ -246,24 +275,36 @@ class Uplink:
                 self.tick()
 
     def read_control(self) -> None:
-        for _ in range(MESSAGES_PER_TURN):
+        self._is_control_unread = True
+        for number in range(MESSAGES_PER_TURN):
             frames = receive_now(self.dealer)
             if frames is None:
-                return
+                break
             self._decode([frame.buffer for frame in frames])
+            if not number and not has_input(self.dealer):  # most often there is one, and asking is cheaper than Again
+                break
+        else:
+            return
+        self._is_control_unread = False
 
     def read_data(self) -> None:
+        self._is_data_unread = True
         limit_us = self._steady_us() + TURN_US
-        for _ in range(MESSAGES_PER_TURN):
-            if self._steady_us() > limit_us:
+        for number in range(MESSAGES_PER_TURN):
+            if number and self._steady_us() > limit_us:
                 return
             frames = receive_now(self.subscriber)
             if frames is None:
-                return
+                break
             if len(frames[0]) <= TOPIC_BYTES:
                 self.counters["refused.topic"] += 1
                 continue
             self._decode([frames[0].buffer[TOPIC_BYTES:], *(frame.buffer for frame in frames[1:])])
+            if not number and not has_input(self.subscriber):
+                break
+        else:
+            return
+        self._is_data_unread = False
 
     def _decode(self, frames: list[memoryview]) -> None:
         try:
@@ -281,6 +322,10 @@ class Uplink:
         self._record(found)
 
     def _record(self, record: ControlRecord) -> None:
+        if type(record) is Acknowledged:  # nearly all are, and nothing becomes due by one
+            self._listener.replied(self, record)
+            return
+        self.is_due = True
         match record:
             case Welcome():
                 self._welcomed(record)
@@ -331,6 +376,7 @@ class Uplink:
             self.subscriber.disconnect(self._data_endpoint)
         self._data_endpoint = endpoint
         self.subscriber.connect(endpoint)
+        self._is_data_unread = True
 
     def _attached(self, wanted: WantedEdge, topic: bytes) -> None:
         wanted.refusal = ""
@@ -352,6 +398,8 @@ class Uplink:
             self.subscriber.send(bytes([is_new]) + topic, zmq.DONTWAIT)
         except zmq.Again:
             self.counters["dropped"] += 1
+        finally:
+            self._is_data_unread = True
 
     def close(self) -> None:
         self.dealer.disable_monitor()

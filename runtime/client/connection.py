@@ -1,21 +1,18 @@
-"""A client's connection to the brokers of one deployment: one thread that does all I/O.
+"""A client's connection to the brokers of one deployment: one thread that does nearly all I/O (`loop.py`).
 
-Callers, in any thread, hand things over and get futures back; callbacks of leaves and of futures run in the I/O thread
-and must not wait there. Brokers may restart, move or vanish for a while: uplinks attach again, leaves ask for what they
-missed, publishes are repeated. Nobody is told of that except by the delay.
+Callers, in any thread, hand things over and are called back; callbacks of leaves and of publishes run in the I/O thread
+and must not wait there. A publish is sent by its caller if nobody else uses the sockets just then. Brokers may restart,
+move or vanish for a while: uplinks attach again, leaves ask for what they missed, publishes are repeated. Nobody is
+told of that except by the delay.
 """
 
 from __future__ import annotations
 
-import logging
 import secrets
-import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar
@@ -27,8 +24,9 @@ from runtime.broker.hosted import Told
 from runtime.broker.timers import Clock
 from runtime.broker.uplink import Uplink
 from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
-from runtime.client.lanes import Columns, Entry, Lane, Ticks, copy_outcome
+from runtime.client.lanes import Columns, Done, Entry, Lane, Ticks, both
 from runtime.client.leaves import LeafHandle, Leaves
+from runtime.client.loop import Loop
 from runtime.client.requests import Make, Request, Requests
 from runtime.client.standing import Standing
 from runtime.plan import Component, Plan
@@ -40,13 +38,11 @@ from runtime.wire import control
 from runtime.wire.control import ControlRecord
 from runtime.wire.errors import WireError
 
-log = logging.getLogger("smile.client")
-
 PUBLISHES_MAX = 1_000
 """Publishes under way at once; then `publish` waits (and refuses inside the I/O thread). Below the number of publishes
 of one producer that a stream remembers, so that a repeat is always recognised."""
 
-POLL_MS_MAX = 1_000
+POLL_US_MAX = 1_000_000
 REQUEST_TIMEOUT_S = 10.0
 NO_DEPLOYMENT = "deploy a program first: `smile deploy`"
 
@@ -77,21 +73,16 @@ class Connection:
         self._clock = Clock.system()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._uplinks: dict[str, Uplink] = {}  # by address
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, tuple[Lane, Uplink]] = {}  # by stream
+        self._quiet_us = 0  # nothing is due before
         self._sequences = count()
         self._room = threading.Condition()
         self._under_way = 0
         self._requests = Requests()
-        self._work: deque[Callable[[], object]] = deque()
-        self._waker, self._wakee = socket.socketpair()
-        self._wakee.setblocking(False)
-        self._waker.setblocking(False)
-        self._is_closed = False
-        self._poller: zmq.Poller | None = None
+        self._loop = Loop(self._turn, self._patience_us, self._end)
         epochs = count(1)
         self.leaves.host = Host(self.leaves, lambda: next(epochs), clock=self._clock)
-        self._thread = threading.Thread(target=self._run, name="smile-connection", daemon=True)
-        self._thread.start()
+        self._loop.start()
         try:
             self._greet(needs_deployment=needs_deployment)
         except BaseException:
@@ -126,61 +117,83 @@ class Connection:
         self,
         stream: str,
         columns: Columns,
+        done: Done,
         producer: tuple[str, int] | None = None,
         *,
         chain: int = 0,
         is_joint: bool = False,
-    ) -> Future[Ticks]:
-        """The ticks, once the rows are durable. Repeated until a broker answers; PublishRefused if it says no.
+    ) -> None:
+        """`done` is called once, in any thread: with the ticks when the rows are durable, or with PublishRefused if a
+        broker says no. Repeated until one answers.
 
         `producer`: (name, number) under which the rows are logged once, whoever repeats them and whenever; otherwise
         this connection takes care of repeats, and publishes to one stream keep their order. `chain`, `is_joint`: as in
         `lanes.Entry`.
         """
-        home = self.deployment.get("placement", {}).get(stream)
-        if home is None:
+        if stream not in self.deployment.get("placement", ()):
             raise PublishRefused("unknown-stream", f"the deployment has no stream `{stream}`")
+        is_ours = self._loop.enter()
         with self._room:
-            limit = time.monotonic() + self._timeout
-            while self._under_way >= PUBLISHES_MAX and not self._is_closed:
-                left = limit - time.monotonic()
-                if left <= 0 or threading.current_thread() is self._thread:
-                    raise PublishRefused("busy", f"{PUBLISHES_MAX} publishes wait for an answer")
-                self._room.wait(left)
-            if self._is_closed:
-                raise ConnectionClosed("the connection is closed")
-            self._under_way += 1
+            if self._under_way >= PUBLISHES_MAX:
+                if is_ours:
+                    self._loop.leave()
+                    is_ours = False
+                self._await_room()
             if producer is None:
-                number = next(self._sequences)
-                entry = Entry(stream, self._producer, number, columns, True, chain, is_joint)
+                entry = Entry(stream, self._producer, next(self._sequences), columns, True, done, chain, is_joint)
             else:
                 # Answers name the producer only, so a producer is one of one stream.
-                entry = Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, is_ordered=False)
-            self._work.append(lambda: self._begin_publish(home, entry))
-        entry.future.add_done_callback(self._published)
-        self._wake()
-        return entry.future
-
-    def _begin_publish(self, home: str, entry: Entry) -> None:
-        lane = self._lanes.get(entry.stream)
-        if lane is None:
-            uplink = self._uplink(self.deployment["brokers"][home])
-            lane = self._lanes[entry.stream] = Lane(uplink.send_record_if_welcome)
-        if lane.is_broken(entry):
-            entry.future.set_exception(lane.broken(entry))
+                entry = Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, False, done)
+            if not is_ours:  # in the order of their numbers: whoever finds work there leaves his own behind it
+                self._loop.add(lambda: self._begin_publish(entry))
+            self._under_way += 1
+        if not is_ours:
+            self._loop.wake()
             return
+        try:
+            uplink = self._begin_publish(entry)
+        except BaseException:
+            self._loop.leave()
+            raise
+        self._loop.leave(entry.due_us, has_input=uplink.has_input())
+
+    def _await_room(self) -> None:
+        limit = time.monotonic() + self._timeout
+        while self._under_way >= PUBLISHES_MAX and not self._loop.is_closed:
+            left = limit - time.monotonic()
+            if left <= 0 or self._loop.is_here:
+                raise PublishRefused("busy", f"{PUBLISHES_MAX} publishes wait for an answer")
+            self._room.wait(left)
+        if self._loop.is_closed:
+            raise ConnectionClosed("the connection is closed")
+
+    def _begin_publish(self, entry: Entry) -> Uplink:
+        """Of the broker that has the stream."""
+        found = self._lanes.get(entry.stream)
+        if found is None:
+            home = self._uplink(self.deployment["brokers"][self.deployment["placement"][entry.stream]])
+            found = self._lanes[entry.stream] = Lane(home.send_record_if_welcome), home
+        lane, uplink = found
+        if lane.is_broken(entry):
+            self._finish(entry, None, lane.broken(entry))
+            return uplink
         try:
             first = lane.add(entry, self._clock.steady_us())
             if first is not entry:
-                first.future.add_done_callback(lambda done: copy_outcome(done, entry.future))
+                first.done = both(first.done, partial(self._finish, entry))
         except WireError as error:  # a message that no broker would take
             lane.refused(control.PublishRefused(entry.producer, entry.sequence, error.code, "", False, 0), 0)
-            entry.future.set_exception(PublishRefused("too-large", str(error)))
+            self._finish(entry, None, PublishRefused("too-large", str(error)))
+        else:
+            self._quiet_us = min(self._quiet_us, entry.due_us)
+        return uplink
 
-    def _published(self, _future: Future[Ticks]) -> None:
+    def _finish(self, entry: Entry, ticks: Ticks | None, error: BaseException | None) -> None:
         with self._room:
             self._under_way -= 1
-            self._room.notify_all()
+            if self._under_way == PUBLISHES_MAX - 1:
+                self._room.notify_all()
+        entry.done(ticks, error)
 
     # Leaves
 
@@ -297,27 +310,23 @@ class Connection:
     @property
     def is_here(self) -> bool:
         """Is this the I/O thread? Nothing may be waited for in it."""
-        return threading.current_thread() is self._thread
+        return self._loop.is_here
 
     def post(self, work: Callable[[], object]) -> None:
         """Do this in the I/O thread, soon."""
-        if threading.current_thread() is self._thread:
+        if self._loop.is_here:
             work()
             return
-        with self._room:
-            if self._is_closed:
-                raise ConnectionClosed("the connection is closed")
-            self._work.append(work)
-        self._wake()
+        self._loop.add(work)
+        self._loop.wake()
 
     def later(self, work: Callable[[], object]) -> None:
         """From the I/O thread: do this before it reads anything more, but not in the middle of what it does now."""
-        assert threading.current_thread() is self._thread
-        self._work.append(work)
+        self._loop.later(work)
 
     def call(self, work: Callable[[], T], timeout: float | None = None) -> T:
         """Do this in the I/O thread and wait for what it gives."""
-        if threading.current_thread() is self._thread:
+        if self._loop.is_here:
             return work()
         made: Future[T] = Future()
 
@@ -329,10 +338,6 @@ class Connection:
 
         self.post(do)
         return made.result(self._timeout if timeout is None else timeout)
-
-    def _wake(self) -> None:
-        with suppress(OSError):  # full: it is awake; closed: it is gone
-            self._waker.send(b"!")
 
     def _uplink(self, address: str) -> Uplink:
         found = self._uplinks.get(address)
@@ -349,67 +354,39 @@ class Connection:
                 listener=self,
             )
             self._uplinks[address] = found
-            self._poller = None
+            self._loop.watch(found.descriptors)
         return found
 
-    def _run(self) -> None:
-        try:
-            while not self._is_closed:
-                ready = {found for found, _ in self._polled().poll(self._patience_ms())}
-                self._turn(ready)
-        except Exception:
-            log.exception("the connection has broken")
-        finally:
-            self._end()
+    def _turn(self, ready: Collection[int], *, has_worked: bool) -> None:
+        if has_worked:
+            self._quiet_us = 0
+        for uplink in tuple(self._uplinks.values()):
+            uplink.read(ready)
+        self.leaves.work()
 
-    def _polled(self) -> zmq.Poller:
-        if self._poller is None:
-            self._poller = zmq.Poller()
-            self._poller.register(self._wakee, zmq.POLLIN)
-            for uplink in self._uplinks.values():
-                for one in uplink.sockets:
-                    self._poller.register(one, zmq.POLLIN)
-        return self._poller
-
-    def _patience_ms(self) -> int:
+    def _patience_us(self) -> int:
         """Also lets uplinks, lanes and requests do what is due."""
-        if self._work:
-            return 0
         now_us = self._clock.steady_us()
-        due_us = self.leaves.host.next_due_us()
-        for uplink in list(self._uplinks.values()):
+        for uplink in self._uplinks.values():
+            if uplink.has_input():
+                return 0
+            if uplink.is_due:
+                self._quiet_us = 0
+        if now_us >= self._quiet_us:
+            self._quiet_us = now_us + self._see_to_what_is_due(now_us)
+        return min(self._quiet_us - now_us, self.leaves.next_due_us())
+
+    def _see_to_what_is_due(self, now_us: int) -> int:
+        """Microseconds until something is due again."""
+        self._requests.expire()
+        due_us = POLL_US_MAX
+        for uplink in tuple(self._uplinks.values()):
             due_us = min(due_us, uplink.tick())
-        for lane in self._lanes.values():
+        for lane, _ in self._lanes.values():
             next_us = lane.pump(now_us)
             if next_us is not None:
                 due_us = min(due_us, max(0, next_us - now_us))
-        first_us = self._requests.due_us()
-        if first_us is not None:
-            due_us = min(due_us, first_us)
-        return min(POLL_MS_MAX, -(-due_us // 1_000))
-
-    def _turn(self, ready: set[Any]) -> None:
-        if self._wakee.fileno() in ready:
-            with suppress(BlockingIOError):
-                self._wakee.recv(4_096)
-        self._do_work()
-        for uplink in list(self._uplinks.values()):
-            if uplink.monitor in ready:
-                uplink.read_monitor()
-            if uplink.subscriber in ready:
-                uplink.read_data()  # before answers, which would overtake the changes that they sum up
-            if uplink.dealer in ready:
-                uplink.read_control()
-        self.leaves.host.fire()
-        self.leaves.host.work()
-        self._requests.expire()
-
-    def _do_work(self) -> None:
-        for _ in range(len(self._work)):
-            try:
-                self._work.popleft()()
-            except Exception:
-                log.exception("what a caller asked for failed")
+        return min(due_us, self._requests.due_us())
 
     # What uplinks tell (`Listener`)
 
@@ -424,56 +401,45 @@ class Connection:
 
     def welcomed(self, uplink: Uplink, is_new: bool) -> None:
         self._requests.send_again(uplink)
-        home = uplink.address
-        for stream, lane in self._lanes.items():
-            if self.deployment["brokers"][self.deployment["placement"][stream]] == home:
+        for lane, home in self._lanes.values():
+            if home is uplink:
                 lane.send_all_again()
                 lane.pump(self._clock.steady_us())
 
     def replied(self, uplink: Uplink, record: ControlRecord) -> None:
-        match record:
-            case control.Acknowledged():
-                for lane in self._lanes.values():
-                    entry = lane.acknowledged(record)
-                    if entry is not None:
-                        entry.future.set_result(record.ticks)
-                        return
-            case control.PublishRefused():
-                for lane in self._lanes.values():
-                    for entry, error in lane.refused(record, self._clock.steady_us()):
-                        entry.future.set_exception(error)
-            case _:
-                self._requests.answered(uplink, record)
+        if isinstance(record, control.Acknowledged):
+            for lane, _ in self._lanes.values():
+                entry = lane.acknowledged(record)
+                if entry is not None:
+                    self._finish(entry, record.ticks, None)
+                    return
+        elif isinstance(record, control.PublishRefused):
+            for lane, _ in self._lanes.values():
+                for entry, error in lane.refused(record, self._clock.steady_us()):
+                    self._finish(entry, None, error)
+        else:
+            self._requests.answered(uplink, record)
 
     # The end
 
     @property
     def is_closed(self) -> bool:
-        return self._is_closed
+        return self._loop.is_closed
 
     def close(self) -> None:
         """What is under way ends with ConnectionClosed. May be called twice, and from the I/O thread."""
-        with self._room:
-            self._is_closed = True
-            self._room.notify_all()
-        self._wake()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        self._loop.close()
 
     def _end(self) -> None:
         with self._room:
-            self._is_closed = True
             self._room.notify_all()
-        self._do_work()  # whoever waits must not wait for ever
         error = ConnectionClosed("the connection was closed")
-        for lane in self._lanes.values():
+        for lane, _ in self._lanes.values():
             for entry in lane.clear():
-                entry.future.set_exception(error)
+                self._finish(entry, None, error)
         self._requests.end(error)
         for uplink in self._uplinks.values():
             uplink.close()
-        self._waker.close()
-        self._wakee.close()
         self._context.destroy(0)
 
 

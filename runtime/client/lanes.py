@@ -11,8 +11,7 @@ came after it comes back too, unlogged: the broker took none of it, because each
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from runtime.client.errors import PublishRefused
 from runtime.values import Value
@@ -30,6 +29,8 @@ BROUGHT_BACK = "brought-back"
 
 Columns = tuple[Sequence[Value], ...]
 Ticks = Sequence[int]
+Done = Callable[[Ticks | None, BaseException | None], None]
+"""Called once: with the ticks, or with what went wrong."""
 
 
 @dataclass(eq=False, slots=True)
@@ -42,9 +43,9 @@ class Entry:
     sequence: int
     columns: Columns
     is_ordered: bool
+    done: Done
     chain: int = 0
     is_joint: bool = False
-    future: Future[Ticks] = field(default_factory=Future)
     due_us: int = 0
     attempts: int = 0
 
@@ -143,10 +144,11 @@ class Lane:
         return entries
 
 
-def copy_outcome(done: Future[Ticks], to: Future[Ticks]) -> None:
+def both(one: Done, other: Done) -> Done:
     """Two callers have published the same under the same name: one publish, two answers."""
-    error = done.exception()
-    if error is None:
-        to.set_result(done.result())
-    else:
-        to.set_exception(error)
+
+    def done(ticks: Ticks | None, error: BaseException | None) -> None:
+        one(ticks, error)
+        other(ticks, error)
+
+    return done

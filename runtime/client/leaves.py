@@ -22,6 +22,8 @@ from runtime.protocol.messages import Curiosity, EventCuriosity, Message
 if TYPE_CHECKING:
     from runtime.client.connection import Connection
 
+NEVER_US = 1 << 62
+
 T = TypeVar("T")
 
 
@@ -113,6 +115,16 @@ class Leaves:
         if not sharing:
             del self._by_wire[id(handle.uplink), wire]
             handle.uplink.detach(wire)
+
+    def work(self) -> None:
+        """What has arrived, and what is due."""
+        if self._by_edge:
+            self.host.fire()
+            self.host.work()
+
+    def next_due_us(self) -> int:
+        """Microseconds until then."""
+        return self.host.next_due_us() if self._by_edge else NEVER_US
 
     # The host's link
 

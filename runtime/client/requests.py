@@ -69,10 +69,12 @@ class Requests:
                     request.future.set_result(record)
                 return
 
-    def due_us(self) -> int | None:
-        """Microseconds until the first deadline."""
-        first = min((request.deadline for request in self._waiting), default=None)
-        return None if first is None else max(0, int((first - time.monotonic()) * 1e6))
+    def due_us(self) -> int:
+        """Microseconds until the first deadline, or until something is to be repeated."""
+        if not self._waiting:
+            return int(AGAIN_S * 1e6)
+        first = min(request.deadline for request in self._waiting)
+        return max(0, int(min(first - time.monotonic(), AGAIN_S) * 1e6))
 
     def expire(self) -> None:
         now = time.monotonic()

@@ -17,7 +17,7 @@ import pytest
 import smile
 from runtime.client import lanes
 from runtime.client.errors import ConnectionClosed, PublishRefused
-from runtime.client.lanes import BROUGHT_BACK, Entry
+from runtime.client.lanes import BROUGHT_BACK, Done, Entry
 from runtime.wire import control
 from smile.remote import publisher
 from smile.remote.publisher import GATHER_ROWS, WINDOW, Lane
@@ -30,32 +30,31 @@ PROGRAM = smile.compile("stream S (a int, b text) unique a;")
 class Wire:
     """Messages as they were sent; the test answers them."""
 
-    sent: list[tuple[list[list[object]], Future[Any], object]] = field(default_factory=list)
+    sent: list[tuple[list[list[object]], Done, object]] = field(default_factory=list)
 
     def __call__(
         self,
         stream: str,
         columns: Any,
+        done: Done,
         producer: tuple[str, int] | None = None,
         *,
         chain: int = 0,
         is_joint: bool = False,
-    ) -> Future[Any]:
+    ) -> None:
         assert (stream, chain > 0) == ("S", True)
-        future: Future[Any] = Future()
-        self.sent.append(([list(column) for column in columns], future, producer))
-        return future
+        self.sent.append(([list(column) for column in columns], done, producer))
 
     def sent_keys(self) -> list[list[object]]:
         return [columns[0] for columns, _, _ in self.sent]
 
     def acknowledge(self, number: int, first: int = 100) -> None:
-        columns, future, _ = self.sent[number]
-        future.set_result(range(first, first + 10 * len(columns[0]), 10))
+        columns, done, _ = self.sent[number]
+        done(range(first, first + 10 * len(columns[0]), 10), None)
 
     def refuse(self, number: int, row: int | None = None, *, code: str = "rule", uncertain: bool = False) -> None:
         reason = "no" if row is None else json.dumps({"problems": [["a", "is taken", row]], "more": False})
-        self.sent[number][1].set_exception(PublishRefused(code, reason, uncertain))
+        self.sent[number][1](None, PublishRefused(code, reason, uncertain))
 
 
 @pytest.fixture
@@ -165,12 +164,10 @@ class Loose:
         self._now_us = 0
 
     def __call__(
-        self, stream: str, columns: Any, producer: object = None, *, chain: int = 0, is_joint: bool = False
-    ) -> Future[Any]:
+        self, stream: str, columns: Any, done: Done, producer: object = None, *, chain: int = 0, is_joint: bool = False
+    ) -> None:
         self.joint += is_joint
-        made = Entry(stream, "p", next(self._numbers), columns, True, chain, is_joint)
-        self._handed.append(made)
-        return made.future
+        self._handed.append(Entry(stream, "p", next(self._numbers), columns, True, done, chain, is_joint))
 
     def _put(self, publish: control.Publish) -> bool:
         self._sent.append(publish)
@@ -182,7 +179,7 @@ class Loose:
             if self._handed:
                 entry = self._handed.popleft()
                 if self._lane.is_broken(entry):
-                    entry.future.set_exception(self._lane.broken(entry))
+                    entry.done(None, self._lane.broken(entry))
                 else:
                     self._lane.add(entry, self._now_us)
         self._lane.pump(self._now_us)
@@ -194,10 +191,10 @@ class Loose:
             if isinstance(answer, control.Acknowledged):
                 found = self._lane.acknowledged(answer)
                 if found is not None:
-                    found.future.set_result(answer.ticks)
+                    found.done(answer.ticks, None)
             elif answer is not None:
                 for entry, error in self._lane.refused(answer, self._now_us):
-                    entry.future.set_exception(error)
+                    entry.done(None, error)
 
     def _judged(self, publish: control.Publish) -> control.Acknowledged | control.PublishRefused:
         name, keys = (publish.producer, publish.sequence), [key for key in publish.columns[0] if isinstance(key, int)]
@@ -271,10 +268,9 @@ def test_arrays_stay_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     program = smile.compile("stream N (a int, f float);")
 
     def send(
-        stream: str, columns: Any, producer: object = None, *, chain: int = 0, is_joint: bool = False
-    ) -> Future[Any]:
+        stream: str, columns: Any, done: Done, producer: object = None, *, chain: int = 0, is_joint: bool = False
+    ) -> None:
         found.append(columns)
-        return Future()
 
     lane = Lane(StreamInput(program.checked.program.streams["N"], program.streams["N"]), send, 1.0)
     monkeypatch.setattr(publisher, "SINGLES_MAX", 1)
@@ -315,7 +311,7 @@ def test_closing_ends_what_waits(lane: Lane, wire: Wire) -> None:
     sent = put(lane, 1)
     waits = put(lane, 2)
     lane.close()
-    wire.sent[0][1].set_exception(ConnectionClosed("by us"))
+    wire.sent[0][1](None, ConnectionClosed("by us"))
     with pytest.raises(smile.PublishUncertain, match="before these rows were acknowledged"):
         sent.result(0)
     with pytest.raises(smile.Closed):

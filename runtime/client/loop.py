@@ -1,0 +1,162 @@
+"""Whose turn it is to use the sockets of a connection: a thread that waits for input, or a caller who is quick.
+
+Two threads must not use a ZeroMQ socket at the same time, so whoever does holds the loop's lock. Most of the time that
+is the loop's own thread, which takes turns: it reads, does what callers have left for it, and sleeps until a descriptor
+shows input. A caller with something small to send need not wake it: `enter`, send, `leave`. That saves two changes of
+thread for every publish, which is more than all the rest of it costs.
+
+What a descriptor shows is gone once somebody has used its socket, even to send. So before it sleeps, the thread asks
+`patience_us`, which looks for input that no descriptor shows; a caller who has used a socket looks, too, and wakes the
+thread if there is some.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from runtime.client.errors import ConnectionClosed
+
+log = logging.getLogger("smile.client")
+
+Work = Callable[[], object]
+NEVER_US = 1 << 62
+
+
+class Turn(Protocol):
+    """`ready`: the descriptors that show input. `has_worked`: callers had left something to do, and it is done."""
+
+    def __call__(self, ready: Collection[int], *, has_worked: bool) -> None: ...
+
+
+class Loop:
+    """`patience_us` says how long nothing is due, 0 if there is input to read at once; `end` is called when the loop is
+    closed. Both and `turn` are called in the thread, with the lock held."""
+
+    def __init__(self, turn: Turn, patience_us: Callable[[], int], end: Callable[[], None]) -> None:
+        self._turn = turn
+        self._patience_us = patience_us
+        self._end = end
+        self._lock = threading.Lock()
+        self._taker = 0  # the thread that takes a turn now
+        self._work: deque[Work] = deque()
+        self._closing = threading.Lock()
+        self._is_closed = False
+        self._wakes_us = 0  # when the thread wakes by itself
+        self._waker, self._wakee = socket.socketpair()
+        self._wakee.setblocking(False)
+        self._waker.setblocking(False)
+        self._waits_for = select.poll()
+        self._waits_for.register(self._wakee, select.POLLIN)
+        self._thread = threading.Thread(target=self._run, name="smile-connection", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def watch(self, descriptors: Iterable[int]) -> None:
+        """Wake up when one of these shows input."""
+        for descriptor in descriptors:
+            self._waits_for.register(descriptor, select.POLLIN)
+        self.wake()  # it waits for the others only
+
+    # Callers
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread that takes a turn? Nothing may be waited for in it."""
+        return self._taker == threading.get_ident()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._work)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def enter(self) -> bool:
+        """May this thread use the sockets now? Then it must `leave` soon. Never waits."""
+        if self._work or not self._lock.acquire(blocking=False):
+            return False
+        if self._work or self._is_closed:
+            self._lock.release()
+            return False
+        return True
+
+    def leave(self, due_us: int = NEVER_US, *, has_input: bool = False) -> None:
+        """`due_us`: the thread is to be awake by then. `has_input`: there is something to read."""
+        self._lock.release()
+        if has_input or due_us < self._wakes_us:
+            self.wake()
+
+    def add(self, work: Work) -> None:
+        """Do this in the next turn. Raises ConnectionClosed; otherwise it is done, come what may."""
+        with self._closing:
+            if self._is_closed:
+                raise ConnectionClosed("the connection is closed")
+            self._work.append(work)
+
+    def later(self, work: Work) -> None:
+        """From inside a turn: do this before anything more is read, but not in the middle of what is done now."""
+        assert self.is_here
+        self._work.append(work)
+
+    def wake(self) -> None:
+        with suppress(OSError):  # full: it is awake; closed: it is gone
+            self._waker.send(b"!")
+
+    def close(self) -> None:
+        """May be called twice, and from inside a turn."""
+        with self._closing:
+            self._is_closed = True
+        self.wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    # The thread
+
+    def _run(self) -> None:
+        wakee = self._wakee.fileno()
+        ready: Collection[int] = ()
+        try:
+            while not self._is_closed:
+                with self._lock:
+                    self._taker = threading.get_ident()
+                    if wakee in ready:
+                        with suppress(BlockingIOError):
+                            self._wakee.recv(4_096)
+                    has_worked = self._do_work()
+                    self._turn(ready, has_worked=has_worked)
+                    patience_us = 0 if self._work else self._patience_us()
+                    self._wakes_us = time.monotonic_ns() // 1_000 + patience_us
+                    self._taker = 0
+                ready = [found for found, _ in self._waits_for.poll(-(-patience_us // 1_000))]
+        except Exception:
+            log.exception("the connection has broken")
+        finally:
+            with self._closing:
+                self._is_closed = True
+            with self._lock:
+                self._taker = threading.get_ident()
+                self._do_work()  # whoever waits must not wait for ever
+                self._end()
+                self._taker = 0
+            self._waker.close()
+            self._wakee.close()
+
+    def _do_work(self) -> bool:
+        """Was there any?"""
+        count = len(self._work)
+        for _ in range(count):
+            try:
+                self._work.popleft()()
+            except Exception:
+                log.exception("what a caller asked for failed")
+        return count > 0
