@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
+from functools import cached_property
 
 import numpy as np
 
@@ -78,9 +79,20 @@ class Cell:
     column: Column
     default: Value = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.column.name
+
+    @cached_property
+    def whole(self) -> tuple[int, int]:
+        """Of a column of whole numbers the smallest and the largest; otherwise no number is between these."""
+        limits = limits_of(self.column.type)
+        if not isinstance(self.column.type, IntType) or limits is None:
+            return 1, 0
+        low, high = self.column.bounds.low, self.column.bounds.high
+        return (limits[0] if low is None else max(limits[0], int(low))), (
+            limits[1] if high is None else min(limits[1], int(high))
+        )
 
     def __str__(self) -> str:
         """As it is declared."""

@@ -210,7 +210,7 @@ class Uplink:
             return None
         finally:
             self._is_control_unread = True
-        return sum(map(len, frames))
+        return len(frames[0]) if len(frames) == 1 else sum(map(len, frames))
 
     # Time
 

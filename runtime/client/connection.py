@@ -76,7 +76,8 @@ class Connection:
         self._lanes: dict[str, tuple[Lane, Uplink]] = {}  # by stream
         self._quiet_us = 0  # nothing is due before
         self._sequences = count()
-        self._room = threading.Condition()
+        self._guard = threading.Lock()
+        self._room = threading.Condition(self._guard)
         self._under_way = 0
         self._requests = Requests()
         self._loop = Loop(self._turn, self._patience_us, self._end)
@@ -133,7 +134,7 @@ class Connection:
         if stream not in self.deployment.get("placement", ()):
             raise PublishRefused("unknown-stream", f"the deployment has no stream `{stream}`")
         is_ours = self._loop.enter()
-        with self._room:
+        with self._guard:
             if self._under_way >= PUBLISHES_MAX:
                 if is_ours:
                     self._loop.leave()
@@ -189,7 +190,7 @@ class Connection:
         return uplink
 
     def _finish(self, entry: Entry, ticks: Ticks | None, error: BaseException | None) -> None:
-        with self._room:
+        with self._guard:
             self._under_way -= 1
             if self._under_way == PUBLISHES_MAX - 1:
                 self._room.notify_all()

@@ -85,7 +85,8 @@ class Lane:
         record = control.Publish(entry.stream, entry.producer, entry.sequence, entry.columns, previous)
         if self._send(record):
             entry.attempts += 1
-            entry.due_us = now_us + min(RETRY_US << min(entry.attempts - 1, 8), RETRY_US_MAX)
+            later_us = RETRY_US if entry.attempts == 1 else min(RETRY_US << min(entry.attempts - 1, 8), RETRY_US_MAX)
+            entry.due_us = now_us + later_us
         else:
             entry.due_us = now_us + UNSENT_US
             self._is_blocked = True

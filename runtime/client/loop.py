@@ -123,12 +123,12 @@ class Loop:
     # The thread
 
     def _run(self) -> None:
-        wakee = self._wakee.fileno()
+        wakee, ident = self._wakee.fileno(), threading.get_ident()
         ready: Collection[int] = ()
         try:
             while not self._is_closed:
                 with self._lock:
-                    self._taker = threading.get_ident()
+                    self._taker = ident
                     if wakee in ready:
                         with suppress(BlockingIOError):
                             self._wakee.recv(4_096)
@@ -144,7 +144,7 @@ class Loop:
             with self._closing:
                 self._is_closed = True
             with self._lock:
-                self._taker = threading.get_ident()
+                self._taker = ident
                 self._do_work()  # whoever waits must not wait for ever
                 self._end()
                 self._taker = 0

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+import msgpack
+
 from runtime.protocol.coverage import LineageCoverage
 from runtime.values import Value
 from runtime.wire import fields as f
+from runtime.wire.columns import Form
 from runtime.wire.errors import WireError, WireGarbage
-from runtime.wire.framing import VERSION, Buffer, Incoming, Outgoing, open_frames
+from runtime.wire.framing import INT_MAX, VERSION, Buffer, Incoming, Outgoing, open_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +301,44 @@ _WRITERS = {record: (kind, _getters(record, layout)) for kind, record, layout in
 _READERS = {kind: (record, tuple(field.read for field in layout)) for kind, record, layout in _LAYOUTS}
 
 
+_PUBLISH = _WRITERS[Publish][0]
+_SINGLE_COLUMNS_MAX = 16
+_SINGLE_NAMES_MAX = 128  # far below any bound, whatever the characters
+
+
 def encode_control(record: ControlRecord) -> list[bytes]:
     """Frames to send; the list is the caller's. `WireTooLarge` or `WireGarbage` for what no peer would accept."""
+    if type(record) is Publish:
+        frame = _encode_single(record)
+        if frame is not None:
+            return [frame]
     out = Outgoing()
     kind, writers = _WRITERS[type(record)]
     return out.frames(kind, [write(get(record), out) for get, write in writers])
+
+
+def _encode_single(publish: Publish) -> bytes | None:
+    """A publish of one row of a few whole numbers, as below and in a quarter of the time: latency is about these."""
+    columns = publish.columns
+    if len(columns) > _SINGLE_COLUMNS_MAX or len(publish.stream) + len(publish.producer) > _SINGLE_NAMES_MAX:
+        return None
+    described = []
+    for column in columns:
+        if type(column) is not list or len(column) != 1:
+            return None
+        value = column[0]
+        if type(value) is not int or not -INT_MAX <= value <= INT_MAX:
+            return None
+        described.append([Form.VALUES, column])
+    if not described:
+        return None
+    names = (publish.stream, publish.producer)
+    fields = [*names, publish.sequence, [1, described], publish.previous]
+    try:
+        header: bytes = msgpack.packb([VERSION, _PUBLISH, *fields, b""])
+    except UnicodeEncodeError:  # the other way has words for it
+        return None
+    return header
 
 
 def decode_control(frames: Sequence[Buffer]) -> ControlRecord:

@@ -97,14 +97,16 @@ class Lane:
         self._joint_under_way = 0  # messages of several calls
         self._chain = 1
         self._is_broken = False  # calls have come back: what is still under way comes first
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._waiters = 0  # for a change
         self._is_closed = False
 
     # Publishing
 
     def submit(self, columns: Columns, rows: int, *, single: bool, once: Once | None = None) -> Future[Any]:
         """Waits only while too many rows are pending; TimedOut if there is no room in time."""
-        with self._changed:
+        with self._lock:
             if self._is_closed or not self.has_room(rows):
                 self._await_room(rows)
             call = _Call(next(self._calls), columns, rows, single, once=once)
@@ -126,7 +128,7 @@ class Lane:
             left = end - monotonic()
             if left <= 0:
                 raise TimedOut(f"`{self.stream.name}`: {self._pending_rows} rows wait to be sent and nothing moves")
-            self._changed.wait(left)
+            self._wait(left)
         if self._is_closed:
             raise Closed("the connection is closed")
 
@@ -158,7 +160,8 @@ class Lane:
             if call.future.running() or call.future.set_running_or_notify_cancel():
                 calls.append(call)
                 rows += call.rows
-        self._changed.notify_all()
+        if self._waiters:
+            self._changed.notify_all()
         return calls
 
     def _dispatch(self, calls: list[_Call]) -> None:
@@ -181,7 +184,7 @@ class Lane:
     # Answers
 
     def _done(self, calls: list[_Call], ticks: Ticks | None, error: BaseException | None) -> None:
-        with self._changed:
+        with self._lock:
             self._under_way -= 1
             self._joint_under_way -= len(calls) > 1
             if ticks is not None:
@@ -190,7 +193,8 @@ class Lane:
                 calls = []
             if self._pending:
                 self._pump()
-            self._changed.notify_all()
+            if self._waiters:
+                self._changed.notify_all()
         self._answer(calls, ticks, error)
 
     def _take_back(self, calls: list[_Call], error: PublishRefused) -> bool:
@@ -239,16 +243,23 @@ class Lane:
 
     def settle(self, end: float) -> None:
         """Returns when everything submitted so far is answered."""
-        with self._changed:
+        with self._lock:
             while self._pending or self._under_way:
                 left = end - monotonic()
                 if left <= 0:
                     raise TimedOut(f"`{self.stream.name}`: publishes are still not acknowledged")
-                self._changed.wait(left)
+                self._wait(left)
+
+    def _wait(self, seconds: float) -> None:
+        self._waiters += 1
+        try:
+            self._changed.wait(seconds)
+        finally:
+            self._waiters -= 1
 
     def close(self) -> None:
         """What was not sent is cancelled; what is under way is the connection's to end."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             calls, self._pending = list(self._pending), deque()
             self._pending_rows = 0

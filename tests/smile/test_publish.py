@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import smile
+from smile.streams import StreamInput
+from smile.values import Refused
 
 PROGRAM = """
 stream All (
@@ -266,3 +269,19 @@ def test_a_closed_system_takes_nothing() -> None:
     system.close()
     with pytest.raises(smile.Closed):
         system.publish("Ticked", {"a": 1})
+
+
+@pytest.mark.parametrize("declared", ["int", "int[-5..100]", "int[0..]", "int[..7] null", "int default 3", "float"])
+def test_whole_numbers_are_checked_the_short_way_as_the_long_one(declared: str) -> None:
+    program = smile.compile(f"stream S (a {declared});")
+    stream = StreamInput(program.checked.program.streams["S"], program.streams["S"])
+    (cell,) = stream.cells
+    for value in (-(2**63) - 1, -(2**63), -6, -5, -1, 0, 3, 7, 8, 100, 101, 2**63 - 1, 2**63, True):
+        try:
+            expected: Any = ([cell.encode(value)],)
+        except Refused as refused:
+            with pytest.raises(smile.PublishError, match=re.escape(str(refused))):
+                stream.encode_row({"a": value})
+        else:
+            found = stream.encode_row({"a": value})
+            assert (found, [type(one[0]) for one in found]) == (expected, [type(one[0]) for one in expected])

@@ -8,11 +8,13 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
 from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.messages import Events, Knowledge, Message
+from runtime.wire import control
 from runtime.wire.control import ControlRecord, Publish, decode_control, encode_control
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.frames import decode_frames
@@ -35,6 +37,27 @@ def test_records_survive(record: ControlRecord) -> None:
     assert len(frames) <= FRAMES_MAX
     assert plainly(decode_control(frames)) == plainly(record)
     assert plainly(decode_frames(frames)) == plainly(record)
+
+
+whole = st.integers(-(2**63) - 1, 2**63)
+
+
+@given(names, st.one_of(names, st.just("\ud800")), st.lists(whole, max_size=20), st.one_of(st.none(), st.just(7)))
+def test_single_rows_of_numbers_are_written_as_any_others(
+    stream: str, producer: str, row: list[int], previous: int | None
+) -> None:
+    publish = Publish(stream, producer, 8, tuple([value] for value in row), previous)
+
+    def outcome() -> object:
+        try:
+            return encode_control(publish)
+        except (WireTooLarge, WireGarbage) as error:
+            return type(error), str(error)
+
+    short = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control, "_encode_single", lambda _: None)
+        assert short == outcome()
 
 
 def test_samples_are_of_every_kind_of_message() -> None:
