@@ -41,7 +41,8 @@ class Times:
     def note(self, us: int) -> None:
         self.count += 1
         self.total_us += us
-        self.longest_us = max(self.longest_us, us)
+        if us > self.longest_us:
+            self.longest_us = us
 
     def data(self) -> dict[str, int]:
         return {
@@ -110,16 +111,22 @@ class LogAccess:
 
     def commit(self) -> tuple[list[tuple[str, LogWritten | LogFailed]], LogError | None]:
         """All writes that wait, durable together or not at all; what to tell each component, and what went wrong."""
-        self._trim()
+        if self._trims:
+            self._trim()
         writes, self._writes = self._writes, []
         newest: dict[str, int] = {}
         began = time.perf_counter_ns()
         try:
             with self._group():
                 for component, log, write in writes:
-                    _carry_out(log, write)
-                    if not isinstance(write, TrimLog):
+                    if isinstance(write, AppendToLog):  # nearly all of them, and the one that has to be quick
+                        log.append(write.epoch, write.rows, write.producer, write.sequence, write.forgotten)
                         newest[component] = write.number
+                    elif isinstance(write, ReserveSilence):
+                        log.reserve(write.epoch, write.tick)
+                        newest[component] = write.number
+                    else:
+                        log.trim(write.tick)
         except LogError as error:
             failed = dict.fromkeys(component for component, _, write in writes if not isinstance(write, TrimLog))
             event = LogFailed(str(error), isinstance(error, LogFenced))
@@ -139,13 +146,3 @@ class LogAccess:
         finally:
             self.reads.note((time.perf_counter_ns() - began) // 1_000)
         return read.component, LogRead(read.wanted.edge, cover, rows, trimmed), read.source, None
-
-
-def _carry_out(log: StreamLog, write: Write) -> None:
-    match write:
-        case AppendToLog(epoch, _, rows, producer, sequence, forgotten):
-            log.append(epoch, rows, producer, sequence, forgotten)
-        case ReserveSilence(epoch, _, tick):
-            log.reserve(epoch, tick)
-        case TrimLog(tick):
-            log.trim(tick)

@@ -31,6 +31,7 @@ ROWS_MAX = 2**31
 
 _HEAD = Struct("<II")  # version, length of the header
 _ALIGNMENT = 8
+_PADDING = tuple(map(bytes, range(_ALIGNMENT)))
 _PROGRESSION = Struct("<qqq")
 _INT64 = np.dtype("<i8")
 _FLOAT64 = np.dtype("<f8")
@@ -40,12 +41,18 @@ _NOT_OURS = (msgpack.UnpackException, StructError, TypeError, ValueError, Lookup
 def encode(rows: Batch) -> bytes:
     """Ticks and payload columns."""
     buffers: list[Any] = []
-    ticks = _progression(rows.max_ticks)
-    packed = [_pack(column, buffers) for column in rows.columns[1:]]
-    packed.append(_pack(rows.max_ticks, buffers) if ticks is None else ["t", ticks.start, ticks.step])
-    header: bytes = msgpack.packb([len(rows), packed])
-    padding = bytes(-(_HEAD.size + len(header)) % _ALIGNMENT)
-    return b"".join((_HEAD.pack(VERSION, len(header)), header, padding, *buffers))
+    ticks = rows.max_ticks
+    count = len(ticks)
+    packed: list[list[object]]
+    if count < ARRAY_ROWS_MIN:
+        packed = [["v", list(column)] for column in rows.columns[1:]]
+    else:
+        packed = [_pack(column, buffers) for column in rows.columns[1:]]
+    progression = _progression(ticks)
+    packed.append(_pack(ticks, buffers) if progression is None else ["t", progression.start, progression.step])
+    header: bytes = msgpack.packb([count, packed])
+    head = _HEAD.pack(VERSION, len(header)) + header
+    return b"".join((head, _PADDING[-len(head) % _ALIGNMENT], *buffers))
 
 
 def decode(data: bytes) -> Batch:
@@ -123,7 +130,9 @@ def _progression(ticks: Sequence[int]) -> range | None:
     if isinstance(ticks, range):
         return ticks if ticks.step > 0 else None
     first, count = ticks[0], len(ticks)
-    step = ticks[1] - first if count > 1 else 1
+    if count == 1:
+        return range(first, first + 1)
+    step = ticks[1] - first
     found = range(first, first + step * count, step) if step > 0 else range(0)
     return found if list(ticks) == list(found) else None
 

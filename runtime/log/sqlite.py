@@ -14,9 +14,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
 from runtime.files import make_folder, sync_folder
@@ -44,17 +45,36 @@ _PAGE_BYTES = 4096
 _COMMIT_PAGES = 4  # of a small commit: leaves of three tables, and the head of each page
 
 
-@dataclass(slots=True)
 class Waiting:
     """What one transaction will write. `positions` has those that change."""
 
-    positions: dict[int, Position] = field(default_factory=dict)
-    batches: list[tuple[object, ...]] = field(default_factory=list)
-    publishes: list[tuple[int, str, int, bytes, int]] = field(default_factory=list)
-    gone: list[tuple[int, str]] = field(default_factory=list)  # producers that are forgotten before anything is added
-    forgotten: dict[tuple[int, str], int] = field(default_factory=dict)  # of a producer, how many are remembered
-    trimmed: list[int] = field(default_factory=list)  # streams whose trimmed batches are all deleted
-    body_bytes: int = 0
+    __slots__ = ("batches", "body_bytes", "forgotten", "gone", "positions", "publishes", "trimmed")
+
+    def __init__(self, positions: dict[int, Position] | None = None) -> None:
+        self.positions = {} if positions is None else positions
+        self.batches: list[tuple[object, ...]] = []
+        self.publishes: list[tuple[int, str, int, bytes, int]] = []
+        self.gone: list[tuple[int, str]] = []  # producers that are forgotten before anything is added
+        self.forgotten: dict[tuple[int, str], int] = {}  # of a producer, how many are remembered
+        self.trimmed: list[int] = []  # streams whose trimmed batches are all deleted
+        self.body_bytes = 0
+
+
+class Group:
+    """The block of `LogDirectory.group`: what waits is committed at its end, unless it raises."""
+
+    __slots__ = ("_directory",)
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> None:
+        self._directory.begin_group()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._directory.end_group(is_wanted=kind is None)
 
 
 class LogDirectory:
@@ -190,17 +210,19 @@ class LogDirectory:
 
     # Writing
 
-    @contextmanager
-    def group(self) -> Iterator[None]:
+    def group(self) -> Group:
         """One transaction for all that is appended, reserved and trimmed inside, in all streams: durable when the block
         ends. If it raises LogError there, or the block raises anything, nothing of it is in the log."""
+        return Group(self)
+
+    def begin_group(self) -> None:
         assert self._waiting is None, "a group within a group"
-        self._waiting = waiting = Waiting()
-        try:
-            yield
-        finally:
-            self._waiting = None
-        if waiting.positions:
+        self._waiting = Waiting()
+
+    def end_group(self, *, is_wanted: bool) -> None:
+        waiting, self._waiting = self._waiting, None
+        assert waiting is not None
+        if is_wanted and waiting.positions:
             self._commit(waiting, self._state.epoch)
 
     def begin(self) -> Waiting:
