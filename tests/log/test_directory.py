@@ -395,6 +395,7 @@ def test_a_changed_publish_is_noticed_when_the_log_is_opened(
 ) -> None:
     for at in (10, 20, 30):
         log.append(1, batch(at), "p", at)
+    log.reserve(1, 40)  # and publishes go to their table
     directory.connection.execute(statement)
     with pytest.raises(LogCorrupt, match="smile repair"):
         log.open(2)
