@@ -100,6 +100,8 @@ def work(folder: Path, copy: Path, seed: int) -> tuple[list[Told], int]:
                     with directory.group():
                         for at, other in enumerate(rng.choices(list(logs.values()), k=rng.choice((2, 4)))):
                             other.append(1, batch(tick + 10 * at), "g", 10 * sequence + at)
+                            if rng.random() < 0.2:
+                                other.reserve(1, tick + 60)
                 case "r":
                     log.reserve(1, tick + rng.randrange(50))
                 case "t":
@@ -152,6 +154,39 @@ def test_publishes_go_to_their_table_after_a_while(directory: LogDirectory, monk
         stored.append(directory.query("select count(*) from publishes", ())[0][0])
     assert stored == [0] * 10 + [4] * 11 + [4] * 2, "all at once, and then the window's size"
     assert directory.position(log.number).published_tick == 21
+
+
+def test_many_streams_take_turns(directory: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.log.sqlite.GROWN_STREAMS_MAX", 2)
+    logs = opened(directory)
+    bases = [directory._base]
+    for at, name in enumerate("SSTUTUS"):
+        logs[name].append(1, batch(at), "p", at)
+        bases.append(directory._base)
+    assert [after > before for before, after in pairwise(bases)] == [False] * 3 + [True] + [False] * 2 + [True]
+
+
+def test_a_batch_whose_publish_is_not_in_its_table_is_not_deleted(directory: LogDirectory, place: Path) -> None:
+    """Not even by somebody who trims before the stream has started, and does not know it."""
+    appended(directory)
+    with closing(LogDirectory(copied(directory, place / "copy"))) as found:
+        log = found.stream("S", COLUMNS, producer_window=4)
+        log.trim(100)
+        assert not found.idle()
+        assert [sequence for _, sequence, _ in log.open(1).publishes] == [10, 20, 30]
+        assert not found.idle()
+        assert found.query("select count(*) from batches where stream = ?", (log.number,)) == [(0,)]
+        assert [sequence for _, sequence, _ in log.open(1).publishes] == [10, 20, 30]
+
+
+def test_trimmed_batches_are_deleted_by_the_next_commit(directory: LogDirectory) -> None:
+    logs = opened(directory)
+    with directory.group():
+        for at in range(70):
+            logs["S"].append(1, batch(at), "p", at)
+    logs["S"].trim(68)
+    logs["T"].append(1, batch(1), "p", 1)
+    assert directory.query("select count(*) from batches where stream = 1", ()) == [(1,)]
 
 
 def test_a_name_that_would_tear_a_seal_apart(directory: LogDirectory) -> None:
