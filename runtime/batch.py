@@ -7,13 +7,13 @@ knows neither the relation's meaning nor the wire.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from runtime.columns import Same, joined, taken
+from runtime.records import record
 from runtime.values import Key, Value
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Batch:
     """Rows by column; key columns come first, and column 0 of an event relation is the tick itself.
 

@@ -35,6 +35,7 @@ from runtime.security.keys import Keys
 from runtime.security.policy import Policy
 from runtime.security.zap import Authenticator, sender_name
 from runtime.wire.control import ControlRecord, Install
+from runtime.wire.framing import Buffer
 
 log = logging.getLogger("smile.broker")
 
@@ -192,8 +193,7 @@ class Broker:
         while not self._is_stopping:
             ready = {socket for socket, _ in poller.poll(self._patience_ms())}
             began = time.perf_counter_ns()
-            self._round(ready)
-            now_us = self._clock.steady_us()
+            now_us = self._round(ready)
             if now_us >= house_us:
                 house_us = now_us + HOUSEKEEPING_US
                 self._housekeeping(now_us)
@@ -207,15 +207,18 @@ class Broker:
             due_us = min(due_us, uplink.tick())
         if self._faults is not None and (late := self._faults.send_late()) is not None:
             due_us = min(due_us, int(late * 1e6))
-        return min(POLL_MS_MAX, -(-due_us // 1_000))
+        patience_ms = -(-due_us // 1_000)
+        return patience_ms if patience_ms < POLL_MS_MAX else POLL_MS_MAX
 
-    def _round(self, ready: set[Any]) -> None:
+    def _round(self, ready: set[Any]) -> int:
+        """Take, work, send. When it began, by the steady clock."""
+        now_us = self._clock.steady_us()
         if self._authenticator is not None and self._authenticator.socket in ready:
             self._authenticator.serve()
         if self._endpoints.publisher in ready:
             self._read_subscriptions()
         if self._endpoints.router in ready:
-            self._read_requests()
+            self._read_requests(now_us)
         for uplink in self.uplinks.values():
             if uplink.monitor in ready:
                 uplink.read_monitor()
@@ -223,29 +226,36 @@ class Broker:
                 uplink.read_data()  # before answers, which would overtake the changes that they sum up
             if uplink.dealer in ready:
                 uplink.read_control()
-        self.host.fire()
+        self.host.fire(now_us)
         self.host.work()
         self.installing.poll()
         self.traffic.flush()
         if self._checkpoints is not None:
             self._checkpoints.poll(self.host)
+        return now_us
 
-    def _read_requests(self) -> None:
+    def _read_requests(self, now_us: int) -> None:
         bytes_left = ROUND_BYTES_MAX
         self.requests.rows_in = 0
         for _ in range(REQUESTS_PER_ROUND):
-            frames = self._endpoints.next_request()
-            if frames is None:
+            request = self._endpoints.next_request()
+            if request is None:
                 return
-            size = sum(map(len, frames[1:]))
+            sender, frames = request
             user = "" if self._authenticator is None else sender_name(frames)
+            header = frames[0].bytes  # is read once and small; the body may be large and is not copied
+            buffers: list[Buffer] = [header]
+            size = len(header)
+            for frame in frames[1:]:
+                buffers.append(frame.buffer)
+                size += len(frame)
             try:
-                self.requests.take(frames[0].bytes, user, [frame.buffer for frame in frames[1:]], size)
+                self.requests.take(sender, user, buffers, size, now_us)
             except Exception:  # a mistake of ours must not cost everybody else the broker
                 self.requests.counters["broken"] += 1
                 log.exception("a request broke")
             bytes_left -= size
-            if bytes_left < 0 or self.requests.rows_in >= ROUND_ROWS_MAX:
+            if bytes_left < 0 or self.requests.rows_in >= ROUND_ROWS_MAX or not self._endpoints.has_request():
                 return
 
     def _read_subscriptions(self) -> None:

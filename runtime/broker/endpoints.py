@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import zmq
 
 from runtime.broker.log_access import Times
-from runtime.broker.multipart import receive_now, send_now
+from runtime.broker.multipart import has_input, receive_from, send_now
 from runtime.security.endpoints import secure_server
 from runtime.security.keys import Keys
 from runtime.wire.limits import FRAME_BYTES_MAX
@@ -112,9 +112,12 @@ class Endpoints:
         send_now(self.publisher, (topic + frames[0], *frames[1:]))
         self.tells.note((time.perf_counter_ns() - began) // 1_000)
 
-    def next_request(self) -> list[zmq.Frame] | None:
-        """[peer, *frames] from the ROUTER, which takes from all peers in turn; None if there is nothing."""
-        return receive_now(self.router)
+    def next_request(self) -> tuple[bytes, list[zmq.Frame]] | None:
+        """Peer and frames from the ROUTER, which takes from all peers in turn; None if there is nothing."""
+        return receive_from(self.router)
+
+    def has_request(self) -> bool:
+        return has_input(self.router)
 
     def next_subscription(self) -> tuple[bytes, bool] | None:
         """A topic that somebody wants (True) or no longer wants (False), or None. Grant it before the next is read."""

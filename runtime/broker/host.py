@@ -310,10 +310,11 @@ class Host(Successions):
             return
         hosted = self.hosted[stream]
         self._publishing.under_way(stream, producer, sequence, source)
-        for instruction in hosted.component.handle(event):
-            if isinstance(instruction, AppendToLog):
+        instructions = hosted.component.handle(event)
+        for instruction in instructions:
+            if type(instruction) is AppendToLog:
                 self._publishing.accepted(stream, producer, sequence, columns, instruction.forgotten)
-            self._carry_out(hosted, instruction, "", None)
+        self._carry_out_all(hosted, instructions, "", None)
 
     def _judge(self, stream: str, event: Published, previous: int | None) -> PublishOutcome | None:
         """Shape first: gates rely on it. A repeat is not judged again: it is in the log, or on its way."""
@@ -321,7 +322,7 @@ class Host(Successions):
         if hosted is None or not isinstance(hosted.component, StreamComponent):
             reason = f"no stream `{stream}` on this broker"
             return PublishOutcome(stream, event.producer, event.sequence, code="unknown-stream", reason=reason)
-        if not hosted.is_running:
+        if hosted.state != RUNNING:
             wait_ms = None if hosted.state == STOPPED else RETRY_STOPPED_MS
             return PublishOutcome(
                 stream, event.producer, event.sequence, code="stopped", reason=hosted.reason, retry_after_ms=wait_ms

@@ -204,6 +204,8 @@ class Installing:
 
     def poll(self) -> None:
         """Costs nothing while there is no install."""
+        if not self._leaving and not self._under_way:
+            return
         if self._leaving and next(self._leaving[-1], self) is self:
             self._leaving.pop()
         for made in list(self._under_way.values()):

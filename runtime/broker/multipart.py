@@ -22,15 +22,14 @@ _COPIED_BYTES_MAX: Final = 65_536
 
 def send_now(socket: zmq.Socket[bytes], frames: Sequence[bytes]) -> None:
     """All frames or none; zmq.Again if there is no room."""
-    last = frames[-1]
-    if len(frames) > 1:
-        for frame in frames[:-1]:
-            socket.send(frame, _MORE_NOW)
-    socket.send(last, _NOW, copy=len(last) < _COPIED_BYTES_MAX)
+    *first, last = frames
+    for frame in first:
+        socket.send(frame, _MORE_NOW)
+    socket.send(last, _NOW, len(last) < _COPIED_BYTES_MAX)
 
 
 def has_input(socket: zmq.Socket[bytes]) -> bool:
-    """Is there a message to receive?"""
+    """Is there a message to receive? Asking takes a third of the time of the exception that says no."""
     return bool(socket.getsockopt(_EVENTS) & _POLLIN)  # type: ignore[operator]
 
 
@@ -45,3 +44,17 @@ def receive_now(socket: zmq.Socket[bytes]) -> list[zmq.Frame] | None:
         frame = socket.recv(_NOW, copy=False)
         frames.append(frame)
     return frames
+
+
+def receive_from(router: zmq.Socket[bytes]) -> tuple[bytes, list[zmq.Frame]] | None:
+    """Who sent the next message, and its frames; None if there is none."""
+    try:
+        sender = router.recv(_NOW)
+    except zmq.Again:
+        return None
+    frame = router.recv(_NOW, False)
+    frames = [frame]
+    while frame.more:
+        frame = router.recv(_NOW, False)
+        frames.append(frame)
+    return sender, frames

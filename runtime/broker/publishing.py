@@ -14,6 +14,7 @@ from runtime.batch import Batch
 from runtime.log.stream_log import StreamLog
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import LogState
+from runtime.records import record
 from runtime.values import Value
 
 RECOVER_ROWS = 262_144
@@ -49,7 +50,7 @@ class Gate(Protocol):
         """Do they depend on every earlier event? Then the log is never trimmed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PublishOutcome:
     """What a publisher is told. `code` is empty if the rows are durable at `ticks`."""
 
@@ -126,7 +127,8 @@ class Publishing:
         known = self._streams[stream]
         for gone in forgotten:
             known.newest.pop(gone, None)
-        known.newest[producer] = max(sequence, known.newest.get(producer, -1))
+        if sequence > known.newest.get(producer, -1):
+            known.newest[producer] = sequence
         if known.gate is not None:
             known.gate.note(columns)
 

@@ -140,7 +140,7 @@ class Requests:
             else {edge.name: (edge.sender, one.name) for one in hosting.plan.components for edge in one.in_edges}
         )
 
-    def take(self, identity: bytes, user: str, frames: Sequence[Buffer], size: int) -> None:
+    def take(self, identity: bytes, user: str, frames: Sequence[Buffer], size: int, now_us: int) -> None:
         """One request or message; answers what has to be answered at once."""
         if not self._policy.knows(user):
             self.counters["refused.not-listed"] += 1
@@ -155,9 +155,9 @@ class Requests:
             return
         peer = self._attachments.peers.get(identity)
         if peer is not None and peer.user == user:
-            peer.heard_us = self._steady_us()
+            peer.heard_us = now_us
         elif not isinstance(found, Hello):
-            peer = self._attachments.meet(identity, user, "", "client", 0, self._steady_us())
+            peer = self._attachments.meet(identity, user, "", "client", 0, now_us)
         if peer is None:
             if isinstance(found, Hello):
                 self._hello(identity, user, found)
@@ -166,10 +166,10 @@ class Requests:
             return
         peer.messages_in += 1
         peer.bytes_in += size
-        if isinstance(found, tuple):
-            self._message(peer, *found, size)
-        elif isinstance(found, Publish):
+        if type(found) is Publish:
             self._publish(peer, found)
+        elif isinstance(found, tuple):
+            self._message(peer, *found, size)
         elif isinstance(found, Hello):
             self._hello(identity, user, found)
         else:
@@ -246,7 +246,7 @@ class Requests:
             producer = producer.removeprefix(f"{peer.user}{NAME_MARK}") if peer.user else producer
         record: Acknowledged | PublishRefused
         if not outcome.code:
-            ticks = outcome.ticks if isinstance(outcome.ticks, range) else tuple(outcome.ticks)
+            ticks = outcome.ticks if type(outcome.ticks) is range else tuple(outcome.ticks)
             record = Acknowledged(producer, outcome.sequence, ticks, outcome.repeated)
         else:
             record = PublishRefused(

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from dataclasses import replace
 from typing import Protocol
 
-from runtime.broker.hosted import SECOND, Failure, Hosted, Told, second_name
+from runtime.broker.hosted import RUNNING, SECOND, Failure, Hosted, Told, second_name
 from runtime.broker.log_access import Group, LogAccess
 from runtime.broker.publishing import RETRY_BUSY_MS, RETRY_STOPPED_MS, Answer, Publishing, PublishOutcome
 from runtime.broker.timers import Clock, Timers
@@ -41,7 +41,7 @@ from runtime.protocol.events import (
     TimerFired,
     TrimLog,
 )
-from runtime.protocol.messages import Message, Upstream
+from runtime.protocol.messages import Events, Knowledge, Message, Snapshot, Upstream
 from runtime.protocol.standing_quench import StandingQuench
 
 log = logging.getLogger("smile.host")
@@ -103,9 +103,13 @@ class Shell(ABC):
 
     # Time
 
-    def fire(self) -> None:
-        """Timers whose time has come."""
-        now_us = self._clock.steady_us()
+    def fire(self, now_us: int | None = None) -> None:
+        """Timers whose time has come; `now_us` by the steady clock, if somebody has just looked."""
+        if now_us is None:
+            now_us = self._clock.steady_us()
+        next_us = self._timers.next_due_us()
+        if next_us is None or next_us > now_us:
+            return
         for name, timer in self._timers.due(now_us):
             if name == HOST:
                 self._host_timer(timer)
@@ -123,7 +127,10 @@ class Shell(ABC):
         if self._queue or self._questions or self.logs.has_reads or self.logs.has_writes:
             return 0
         due_us = self._timers.next_due_us()
-        return IDLE_US if due_us is None else max(0, due_us - self._clock.steady_us())
+        if due_us is None:
+            return IDLE_US
+        wait_us = due_us - self._clock.steady_us()
+        return wait_us if wait_us > 0 else 0
 
     # One round
 
@@ -131,6 +138,18 @@ class Shell(ABC):
         """Everything that the round has caused, in a bounded time; one commit for all that the logs were asked for."""
         self._drain()
         limit_ns = time.perf_counter_ns() + ANSWERING_US * 1_000
+        if self._questions:
+            self._answer_questions(limit_ns)
+        if self.logs.has_writes:
+            self._commit()
+        if self.logs.has_reads:
+            self._read_logs(limit_ns)
+        if self.logs.has_writes:
+            self._commit()
+        if self._outcomes:
+            self._settle()
+
+    def _answer_questions(self, limit_ns: int) -> None:
         for _ in range(QUESTIONS_PER_ROUND):
             if not self._questions:
                 break
@@ -140,7 +159,8 @@ class Shell(ABC):
             if time.perf_counter_ns() > limit_ns:
                 break
         self._drain()
-        self._commit()
+
+    def _read_logs(self, limit_ns: int) -> None:
         for _ in range(READS_PER_ROUND):
             if not self.logs.has_reads:
                 break
@@ -148,8 +168,6 @@ class Shell(ABC):
             if time.perf_counter_ns() > limit_ns:
                 break
         self._drain()
-        self._commit()
-        self._settle()
 
     def _drain(self) -> None:
         queue = self._queue
@@ -158,8 +176,6 @@ class Shell(ABC):
             self._feed_message(component, edge, message, None)
 
     def _commit(self) -> None:
-        if not self.logs.has_writes:
-            return
         events, error = self.logs.commit()
         for name, event in events:
             self._feed(self.hosted[name], event)
@@ -193,14 +209,13 @@ class Shell(ABC):
             return
         if hosted.stands_by:
             edge = edge.removeprefix(SECOND)
-        rows = getattr(message, "rows", None)
-        if rows is not None:
-            hosted.rows_since_checkpoint += len(rows)
+        if type(message) is Events or type(message) is Knowledge or type(message) is Snapshot:
+            hosted.rows_since_checkpoint += len(message.rows.max_ticks)
         self._feed(hosted, MessageArrived(edge, message), edge, source)
 
     def _feed(self, hosted: Hosted, event: Event, edge: str = "", source: bytes | None = None) -> None:
         """`source` has asked on `edge`: what is sent on it now is the answer, and for nobody else."""
-        if not hosted.is_running:
+        if hosted.state != RUNNING:
             return
         try:
             instructions = hosted.component.handle(event)
@@ -226,6 +241,12 @@ class Shell(ABC):
         for instruction in instructions:
             if type(instruction) is Send:
                 self._send(name, instruction.edge, instruction.message, source if instruction.edge == edge else None)
+            elif type(instruction) is AcknowledgePublish:
+                self._outcomes.append(
+                    PublishOutcome(
+                        name, instruction.producer, instruction.sequence, instruction.ticks, instruction.repeated
+                    )
+                )
             elif type(instruction) is ArmTimer:
                 self._timers.arm(name, instruction.name, self._due_us(instruction))
             else:
@@ -261,8 +282,6 @@ class Shell(ABC):
     def _carry_out(self, hosted: Hosted, instruction: Instruction, edge: str, source: bytes | None) -> None:
         name = hosted.name
         match instruction:
-            case AcknowledgePublish(producer, sequence, ticks, repeated):
-                self._outcomes.append(PublishOutcome(name, producer, sequence, ticks, repeated))
             case AppendToLog() | ReserveSilence():
                 assert hosted.log is not None
                 self.logs.write(name, hosted.log, instruction)

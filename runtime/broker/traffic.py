@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from runtime.broker.attachments import Attachments
 from runtime.broker.endpoints import Endpoints
 from runtime.broker.faults import Faults
-from runtime.protocol.messages import Events, Knowledge, Message, Snapshot, Upstream
+from runtime.protocol.messages import DOWNSTREAM, Events, Knowledge, Message, Snapshot
 from runtime.protocol.parts import split_events, split_state
 from runtime.wire.errors import WireTooLarge
 from runtime.wire.messages import encode_message
@@ -55,7 +55,7 @@ class Traffic:
         return found
 
     def send(self, component: str, edge: str, message: Message, to: bytes | None) -> None:
-        if isinstance(message, Upstream):
+        if type(message) not in DOWNSTREAM:
             self._up(edge, message)
         elif to is not None:
             self._answer(edge, message, to)
@@ -83,7 +83,7 @@ class Traffic:
 
     def _tell(self, edge: str, message: Message) -> None:
         topic = self._attachments.topic_to_tell(edge)
-        held = self._held.pop(edge, None)
+        held = self._held.pop(edge, None) if self._held else None
         if topic is None:
             return
         if held is not None:
@@ -92,7 +92,7 @@ class Traffic:
                 self._put(edge, held, topic)
             else:
                 message = joined
-        if isinstance(message, Knowledge | Events) and not len(message.rows):
+        if (type(message) is Knowledge or type(message) is Events) and not len(message.rows.max_ticks):
             self._held[edge] = message
         else:
             self._put(edge, message, topic)
@@ -131,7 +131,8 @@ class Traffic:
         count = self.count(edge)
         if sent:
             count.messages_out += 1
-            count.bytes_out += sum(map(len, frames))
+            for frame in frames:
+                count.bytes_out += len(frame)
         else:
             count.dropped += 1
 
@@ -161,5 +162,13 @@ def _joined(held: Knowledge | Events, message: Message) -> Message | None:
     if isinstance(held, Knowledge) and isinstance(message, Knowledge):
         same = (held.epoch, held.filtered_for) == (message.epoch, message.filtered_for)
         if same and held.to_step == message.from_step and held.floor <= message.floor:
-            return replace(message, from_step=held.from_step)
+            return Knowledge(
+                message.epoch,
+                held.from_step,
+                message.to_step,
+                message.coverage,
+                message.rows,
+                message.filtered_for,
+                message.floor,
+            )
     return None

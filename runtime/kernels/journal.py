@@ -24,14 +24,28 @@ MARKS_MAX = 16_384
 class Journal:
     """`last_step` by slot is up to date only after `enter`."""
 
-    __slots__ = ("_count", "_last_step", "_marks", "_marks_count", "_slots", "_steps")
+    __slots__ = (
+        "_count",
+        "_few",
+        "_last_step",
+        "_mark_counts",
+        "_mark_slots",
+        "_mark_steps",
+        "_marks_count",
+        "_slots",
+        "_steps",
+    )
 
     def __init__(self) -> None:
         self._last_step: Integers = np.zeros(0, np.int64)
         self._steps: Integers = np.zeros(SLACK, np.int64)
         self._slots: Integers = np.zeros(SLACK, np.int64)
         self._count = 0
-        self._marks: list[tuple[int, Integers]] = []  # (step, slots) that are not entered yet
+        # Marks that are not entered yet: step and number of slots of each, all slots, and those of the last few marks.
+        self._mark_steps: list[int] = []
+        self._mark_counts: list[int] = []
+        self._mark_slots: list[Integers] = []
+        self._few: list[int] = []
         self._marks_count = 0
 
     def grow(self, capacity: int) -> None:
@@ -42,12 +56,24 @@ class Journal:
 
     def mark(self, slots: Sequence[int], step: int) -> None:
         """These slots were touched in this step, which is not lower than any before; each is named once."""
-        if not len(slots):
+        count = len(slots)
+        if not count:
             return
-        self._marks.append((step, np.array(slots, np.int64)))
-        self._marks_count += len(slots)
+        self._mark_steps.append(step)
+        self._mark_counts.append(count)
+        if type(slots) is list:
+            self._few += slots
+        else:
+            self._gather_few()
+            self._mark_slots.append(np.array(slots, np.int64))
+        self._marks_count += count
         if self._marks_count > MARKS_MAX:
             self._enter()
+
+    def _gather_few(self) -> None:
+        if self._few:
+            self._mark_slots.append(np.array(self._few, np.int64))
+            self._few = []
 
     def last_step(self) -> Integers:
         """By slot."""
@@ -63,11 +89,12 @@ class Journal:
         return found
 
     def _enter(self) -> None:
-        if not self._marks:
+        if not self._mark_steps:
             return
-        slots = np.concatenate([slots for _, slots in self._marks])
-        steps = np.repeat([step for step, _ in self._marks], [len(slots) for _, slots in self._marks])
-        self._marks, self._marks_count = [], 0
+        self._gather_few()
+        slots = np.concatenate(self._mark_slots)
+        steps = np.repeat(self._mark_steps, self._mark_counts)
+        self._mark_steps, self._mark_counts, self._mark_slots, self._marks_count = [], [], [], 0
         if self._count + len(slots) > len(self._steps):
             self._squeeze(len(slots))
         end = self._count + len(slots)

@@ -92,6 +92,8 @@ class KernelOperator(Operator):
         self._tier: Tier = tier_of(spec)
         self._load_constants()
         self._arguments: tuple[object, ...] = ()
+        self._views: dict[str, memoryview] = {}
+        self._output_views: tuple[tuple[memoryview, bool, ValueType | None], ...] = ()
         self._generation = -1
         self._is_native = False
         self._plain_rows = 0
@@ -99,7 +101,11 @@ class KernelOperator(Operator):
         self._outputs = tuple(self._output(number) for number in range(len(spec.outputs)))
         self._dtypes = [[np.dtype(element(column.type)) for column in columns] for columns in spec.inputs]
         self._buffers = [[np.zeros(SMALL_BATCH, dtype) for dtype in dtypes] for dtypes in self._dtypes]
-        self._buffer_views = [[buffer.data for buffer in buffers] for buffers in self._buffers]
+        self._small_inputs = [
+            [(column.number, column.type is ValueType.TEXT, buffer.data) for column, buffer in zip(*each, strict=True)]
+            for each in zip(spec.inputs, self._buffers, strict=True)
+        ]
+        self._nothing = Batch.empty(output.width)
 
     def _load_constants(self) -> None:
         integers = np.array([*self.spec.integers, 0], np.int64)
@@ -129,7 +135,7 @@ class KernelOperator(Operator):
 
     def take(self, edge: int, batch: Batch) -> Sequence[int]:
         """Apply one batch; the touched output slots, each once, in the order in which they were first touched."""
-        table, rows = self.table, len(batch)
+        table, rows = self.table, len(batch.max_ticks)
         meta = table.numbers
         if not rows:
             meta[Meta.CHANGES] = 0
@@ -160,6 +166,12 @@ class KernelOperator(Operator):
         arrays = [self.table.arrays[name] for name, _ in self.spec.arguments]
         arrays.append(self.table.meta)
         self._arguments = tuple(arrays) if is_native else tuple(array.data for array in arrays)
+        named = self.table.arrays
+        self._views = {name: named[name].data for name in ("change_slot", "change_visible", "max_tick")}
+        self._output_views = tuple(
+            (named[name if recorded is None else recorded].data, recorded is None, kind)
+            for name, recorded, kind in self._outputs
+        )
         self._generation = self.table.generation
         self._is_native = is_native
 
@@ -182,8 +194,11 @@ class KernelOperator(Operator):
         return values  # type: ignore[no-any-return]
 
     def _native_columns(self, edge: int, batch: Batch, rows: int) -> list[Array]:
+        if rows <= SMALL_BATCH:
+            self._fill_buffers(edge, batch, rows)
+            return self._buffers[edge]
         found: list[Array] = []
-        for number, (column, dtype) in enumerate(zip(self.spec.inputs[edge], self._dtypes[edge], strict=True)):
+        for column, dtype in zip(self.spec.inputs[edge], self._dtypes[edge], strict=True):
             values: Any = batch.columns[column.number]
             if column.type is ValueType.TEXT:
                 values = self.dictionary.encode(values)
@@ -191,14 +206,19 @@ class KernelOperator(Operator):
                 found.append(np.ascontiguousarray(values, dtype))
             elif isinstance(values, range):  # the ticks of a publish
                 found.append(np.arange(values.start, values.stop, values.step))
-            elif rows > SMALL_BATCH:  # through `array`, which reads lists much faster than numpy
+            else:  # through `array`, which reads lists much faster than numpy
                 found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
-            else:
-                view = self._buffer_views[edge][number]
-                for i in range(rows):
-                    view[i] = values[i]
-                found.append(self._buffers[edge][number])
         return found
+
+    def _fill_buffers(self, edge: int, batch: Batch, rows: int) -> None:
+        for number, is_text, view in self._small_inputs[edge]:
+            values: Any = batch.columns[number]
+            if is_text:
+                values = self.dictionary.encode(values)
+            elif type(values) is Numbers:
+                values = values.tolist()
+            for i in range(rows):
+                view[i] = values[i]
 
     # What happened in the batch just taken
 
@@ -233,7 +253,10 @@ class KernelOperator(Operator):
     def every_change(self, touched: Sequence[int]) -> Batch:
         """The changes, then rows that were touched without any: tombstones, and rows with another `max_tick` only."""
         if not len(touched):
-            return Batch.empty(self.relation.width)
+            return self._nothing
+        numbers_ = self.table.numbers
+        if numbers_[Meta.CHANGES] == 1 and not numbers_[Meta.BARE]:
+            return self._only_change()
         changes, arrays = self.changed(touched), self.table.arrays
         slots = arrays["change_slot"][: len(changes)]
         told = Batch(changes.columns, ticks(arrays["max_tick"][slots]), changes.visible)
@@ -243,6 +266,20 @@ class KernelOperator(Operator):
         others = all_[arrays["is_touched"][arrays["at"][all_]] == 1]
         rest = Batch(self._columns_of(others), ticks(arrays["max_tick"][others]), flags(arrays["visible"][others]))
         return Batch.concat([told, rest])
+
+    def _only_change(self) -> Batch:
+        """All that a single event did, if it changed a row: the same as `every_change`, without arrays."""
+        views, texts = self._views, self.dictionary.texts
+        slot = views["change_slot"][0]
+        columns: list[list[Value]] = []
+        for view, is_by_slot, kind in self._output_views:
+            value: Value = view[slot if is_by_slot else 0]
+            if kind is ValueType.TEXT:
+                value = texts[value]  # type: ignore[index]  # its code
+            elif kind is ValueType.BOOL:
+                value = value != 0
+            columns.append([value])
+        return Batch(tuple(columns), [views["max_tick"][slot]], Same(views["change_visible"][0] != 0, 1))
 
     def _change_columns(self, count: int) -> tuple[Sequence[Value], ...]:
         """Arrays that were recorded are copied: the next batch takes their place. Others are the same in all changes

@@ -29,6 +29,9 @@ Array = npt.NDArray[Any]  # whole numbers, floats or flags, as `KernelSpec.argum
 Integers = npt.NDArray[np.int64]
 
 SLOTS_MIN = 256
+FEW_SLOTS = 8
+"""Up to so many touched slots are a list: single events are handled without arrays."""
+
 BATCH_MIN = 256
 HASH_LOW = 0x4F1BBCDD
 HASH_HIGH = 0x42F0E1EB
@@ -71,6 +74,7 @@ class KernelRows:
         self.arrays: dict[str, Array] = {}
         self.generation = 0  # changes whenever arrays were replaced
         self._journal = Journal()
+        self.mark = self._journal.mark
         self._capacity = 0
         self._batch_capacity = 0
         self._shown = (-1, -1)
@@ -83,7 +87,7 @@ class KernelRows:
 
     def reserve(self, rows: int) -> None:
         """Room for a batch of so many rows, each with a new key."""
-        wanted = self.count + rows
+        wanted = self.numbers[Meta.COUNT] + rows
         if wanted > self._capacity:
             self._grow_slots(max(2 * self._capacity, wanted))
         if rows > self._batch_capacity:
@@ -127,7 +131,7 @@ class KernelRows:
 
     def refresh(self) -> None:
         """Show the slots that a batch has added."""
-        count = self.count
+        count = self.numbers[Meta.COUNT]
         if (count, self.generation) == self._shown:
             return
         self._shown = (count, self.generation)
@@ -141,7 +145,9 @@ class KernelRows:
 
     def touched(self) -> Sequence[int]:
         """The slots that the last batch touched, each once, until the next one comes."""
-        self._touched = ticks(self.arrays["touched"][: self.numbers[Meta.TOUCHED]])
+        count = self.numbers[Meta.TOUCHED]
+        slots = self.arrays["touched"][:count]
+        self._touched = slots.tolist() if count <= FEW_SLOTS else ticks(slots)
         return self._touched
 
     def hidden_among(self, slots: Sequence[int]) -> list[int]:
@@ -149,8 +155,11 @@ class KernelRows:
         visible = self.arrays["visible"]
         if slots is not self._touched:
             return [slot for slot in slots if not visible[slot]]
-        hidden = self.arrays["hidden"][: self.numbers[Meta.HIDDEN]].tolist()
-        return [slot for slot in dict.fromkeys(hidden) if not visible[slot]] if hidden else []
+        count = self.numbers[Meta.HIDDEN]
+        if not count:
+            return []
+        hidden = self.arrays["hidden"][:count].tolist()
+        return [slot for slot in dict.fromkeys(hidden) if not visible[slot]]
 
     # Undoing a batch that failed
 
@@ -211,10 +220,6 @@ class KernelRows:
         self.arrays["max_tick"][slots] = NO_TICK
 
     # The journal
-
-    def mark(self, slots: Sequence[int], step: int) -> None:
-        """These rows were touched in this step, which is not lower than any before; each is named once."""
-        self._journal.mark(slots, step)
 
     @property
     def last_step(self) -> memoryview:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from typing import get_args
+from collections.abc import Callable
+from typing import Any, ClassVar, get_args
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -38,13 +39,18 @@ from runtime.protocol.events import (
     WatchBegun,
     WatchEnded,
 )
-from runtime.protocol.messages import Message, Upstream
+from runtime.protocol.messages import DOWNSTREAM, Message, Upstream
 from runtime.protocol.out_edge import OutEdge
 from runtime.protocol.validation import Place
 
 
 class Component(ABC):
     """`counters` survive restarts of the object; everything else belongs to one incarnation."""
+
+    _handlers: ClassVar[dict[type, Callable[[Component, Any], None]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._handlers = {kind: getattr(cls, name) for kind, name in _HANDLERS.items()}
 
     def __init__(self, plan: plans.Plan, name: str) -> None:
         self.plan = plan.by_name[name]
@@ -65,10 +71,10 @@ class Component(ABC):
         instructions: list[Instruction] = []
         self._instructions = instructions
         try:
-            name = _HANDLERS.get(type(event))
-            if self.epoch == 0 or name is None:
+            handler = self._handlers.get(type(event))
+            if self.epoch == 0 or handler is None:
                 self._check_first(event)
-            getattr(self, name)(event)  # type: ignore[arg-type]  # not None, or refused
+            handler(self, event)  # type: ignore[misc]  # not None, or refused
         except ProtocolError as refusal:
             self.counters[f"refused.{refusal.code}"] += 1
             raise
@@ -160,7 +166,7 @@ class Component(ABC):
 
     def _message_arrived(self, event: MessageArrived) -> None:
         edge, message = event.edge, event.message
-        if isinstance(message, Upstream):
+        if type(message) not in DOWNSTREAM and isinstance(message, Upstream):
             out_edge = self._out_edge(edge)
             place = Place(self.name, edge)
             place.check_epoch(message.receiver_epoch)

@@ -26,6 +26,9 @@ TICK_MAX: Final = 2**63 - 1
 NO_TICK: Final = -1
 """What `horizon` and `highest` say when there is no such tick: just below the first tick, so comparisons work."""
 
+_FROM_ZERO: Final = [0]
+"""The beginnings of the ranges of a coverage without gaps, which is the usual one."""
+
 _BRIEF_RANGES_MAX: Final = 8
 _ADD_ONE_BY_ONE_FACTOR: Final = 8
 
@@ -66,7 +69,7 @@ class Coverage:
         return Coverage() if last == NO_TICK else Coverage.of((0, last))
 
     def copy(self) -> "Coverage":
-        return _from_lists(self._firsts.copy(), self._lasts.copy())
+        return _from_lists(self._firsts[:], self._lasts[:])
 
     # Growing
 
@@ -102,6 +105,8 @@ class Coverage:
 
     def update(self, other: "Coverage") -> bool:
         """Include all of `other`. True if any of its ticks is new."""
+        if len(other._firsts) == 1:  # the usual case
+            return self.add(other._firsts[0], other._lasts[0])
         if len(other._firsts) * _ADD_ONE_BY_ONE_FACTOR > len(self._firsts) + _ADD_ONE_BY_ONE_FACTOR:
             return self._replace(self.union(other))
         grew = False
@@ -345,16 +350,23 @@ class LineageCoverage:
     @staticmethod
     def of_range(first: int, last: int) -> "LineageCoverage":
         """One lineage, one range: what a stream says with every message."""
-        _check_range(first, last)
+        if not 0 <= first <= last <= TICK_MAX:
+            _check_range(first, last)
         return _from_parts((_from_lists([first], [last]),))
 
     @staticmethod
     def concat(edges: Iterable["LineageCoverage"]) -> "LineageCoverage":
         """A component's coverage from those of its in-edges, in edge order."""
-        parts = [_from_lists(part._firsts.copy(), part._lasts.copy()) for edge in edges for part in edge._lineages]
+        parts = [_from_lists(part._firsts[:], part._lasts[:]) for edge in edges for part in edge._lineages]
         if not parts:
             raise CoverageError("a component has at least one lineage")
         return _from_parts(tuple(parts))
+
+    def replaced(self, at: int, edge: "LineageCoverage") -> "LineageCoverage":
+        """The same with other parts from lineage `at` on: those of one in-edge. The remaining ones are shared, so that
+        none of either may be changed any more."""
+        parts = [_from_lists(part._firsts[:], part._lasts[:]) for part in edge._lineages]
+        return _from_parts((*self._lineages[:at], *parts, *self._lineages[at + len(parts) :]))
 
     def copy(self) -> "LineageCoverage":
         return LineageCoverage(self._lineages)
@@ -374,6 +386,15 @@ class LineageCoverage:
 
     def intersection(self, other: "LineageCoverage") -> "LineageCoverage":
         return _from_parts(tuple(mine.intersection(theirs) for mine, theirs in self._pairs(other)))
+
+    def is_above(self, other: "LineageCoverage") -> bool:
+        """Have both one lineage, and is there something here, all of it beyond what is there?"""
+        mine, theirs = self._lineages, other._lineages
+        return len(mine) == len(theirs) == 1 and mine[0].is_above(theirs[0])
+
+    def is_prefix(self) -> bool:
+        """Are there no gaps on any lineage?"""
+        return not [part for part in self._lineages if part._firsts != _FROM_ZERO and not part.is_prefix()]
 
     def contains(self, other: "LineageCoverage") -> bool:
         """Does every lineage contain the other's? False also when the two are incomparable."""
@@ -405,7 +426,10 @@ class LineageCoverage:
 
     def __bool__(self) -> bool:
         """Is any tick covered on any lineage?"""
-        return any(self._lineages)
+        for part in self._lineages:  # noqa: SIM110  asked of every message, and a generator takes several times as long
+            if part._firsts:
+                return True
+        return False
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LineageCoverage):
@@ -423,7 +447,7 @@ class LineageCoverage:
         return f"LineageCoverage({' | '.join(coverage.show_briefly() for coverage in self._lineages)})"
 
     def to_wire(self) -> list[list[int]]:
-        return [coverage.to_wire() for coverage in self._lineages]
+        return [[0, part._lasts[0]] if part._firsts == _FROM_ZERO else part.to_wire() for part in self._lineages]
 
     @staticmethod
     def from_wire(value: object, lineages_count: int, ranges_max: int) -> "LineageCoverage":

@@ -32,9 +32,7 @@ class EventInEdge:
 
     def novel_cover(self, cover: LineageCoverage) -> LineageCoverage:
         """E1: the ticks that are new here. All others are ignored, whatever the message says about them."""
-        if len(cover) == 1 and cover[0].is_above(self.coverage[0]):
-            return cover
-        return cover.difference(self.coverage)
+        return cover if cover.is_above(self.coverage) else cover.difference(self.coverage)
 
     def novel_rows(self, rows: Batch, novel: LineageCoverage) -> Batch:
         """E1: the events at new ticks."""
@@ -67,9 +65,6 @@ class EventInEdge:
 
     def needs_answer(self) -> bool:
         """Is there a reason to repeat a question that was not answered in time?"""
-        if not self.has_heard:
+        if not self.has_heard or self.relay:
             return True
-        for known, relay in zip(self.coverage, self.relay, strict=True):
-            if relay or not known.is_prefix():
-                return bool(self.relay) or bool(self.gaps())
-        return False
+        return not self.coverage.is_prefix() and bool(self.gaps())

@@ -7,7 +7,6 @@ out the returned instructions in order. All time comes in with events; all effec
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from runtime.batch import Batch
@@ -15,12 +14,13 @@ from runtime.plan import Mode
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.coverage import Coverage, LineageCoverage
 from runtime.protocol.messages import Message
+from runtime.records import record
 from runtime.values import Value
 
 # Events
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LogState:
     """What opening a stream's log showed. Opening it with an epoch fences off all older epochs.
 
@@ -34,7 +34,7 @@ class LogState:
     publishes: tuple[tuple[str, int, Sequence[int]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Restarted:
     """A new incarnation begins. Always the first event; a later one discards everything and begins again (C2).
 
@@ -50,7 +50,7 @@ class Restarted:
     log: LogState | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MessageArrived:
     """A message on one of the component's edges, in either direction: the edge's name says which."""
 
@@ -58,7 +58,7 @@ class MessageArrived:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimerFired:
     """A timer that an ArmTimer instruction of this incarnation armed. Firing late, or twice, is harmless."""
 
@@ -66,7 +66,7 @@ class TimerFired:
     now_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReceiverAttached:
     """Somebody listens on this out-edge from now on. The plan's own edges are attached from the start.
 
@@ -79,14 +79,14 @@ class ReceiverAttached:
     every_change: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReceiverDetached:
     """Nobody will ask on this out-edge again, or only after attaching anew."""
 
     edge: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WatchBegun:
     """Somebody in this very process wants to see what each step changes, without an edge: Stepped, from now on.
 
@@ -96,14 +96,14 @@ class WatchBegun:
     latest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WatchEnded:
     """Nobody watches any more, in this way."""
 
     latest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Published:
     """Rows for a stream: payload columns without the tick, all in or all out. (producer, sequence) identifies them.
 
@@ -117,14 +117,14 @@ class Published:
     is_checked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LogWritten:
     """All writes up to this number are durable."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LogFailed:
     """A write or a read failed, or nobody knows whether it did. `fenced`: a newer incarnation has opened the log."""
 
@@ -132,7 +132,7 @@ class LogFailed:
     fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LogRead:
     """The answer to ReadLog: `rows` are all events in `cover`, `trimmed` are asked ticks that have left the log.
 
@@ -145,19 +145,19 @@ class LogRead:
     trimmed: Coverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckpointDue:
     """Write a checkpoint now."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckpointWritten:
     """The checkpoint is durable, and an older one will not be loaded again (C4)."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckpointFailed:
     """It is not, or nobody knows. The previous one still counts."""
 
@@ -186,7 +186,7 @@ Event = (
 # Instructions
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Send:
     """Give the message to the other end of the edge. A full queue may drop it: the protocol repairs that."""
 
@@ -194,7 +194,7 @@ class Send:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArmTimer:
     """Fire TimerFired(name) after the delay. Arming again replaces the earlier one."""
 
@@ -202,7 +202,7 @@ class ArmTimer:
     delay_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AppendToLog:
     """Write these events with (producer, sequence), durably, in the order of numbers. The log refuses older epochs.
 
@@ -217,7 +217,7 @@ class AppendToLog:
     forgotten: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReserveSilence:
     """Write durably that no later incarnation logs anything at or below this tick (E3)."""
 
@@ -226,7 +226,7 @@ class ReserveSilence:
     tick: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadLog:
     """Read the events in `ticks`, lowest first, at most `rows_max`; answer with LogRead for the same edge."""
 
@@ -235,14 +235,14 @@ class ReadLog:
     rows_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TrimLog:
     """Events at or below this tick may go (C5)."""
 
     tick: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PersistCheckpoint:
     """Write it, then report. The store refuses older epochs; a newer checkpoint replaces an older one atomically.
 
@@ -254,7 +254,7 @@ class PersistCheckpoint:
     make: Callable[[], Checkpoint]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AcknowledgePublish:
     """The rows are durable at these ticks. `repeated`: they already were when this publish arrived."""
 
@@ -264,7 +264,7 @@ class AcknowledgePublish:
     repeated: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RefusePublish:
     """Nothing is promised about these rows. `uncertain`: they may have been logged; repeating them finds out."""
 
@@ -274,7 +274,7 @@ class RefusePublish:
     uncertain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Token:
     """What a subscriber resumes with; valid only together with the rows it kept (C7)."""
 
@@ -283,7 +283,7 @@ class Token:
     coverage: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Deliver:
     """Something for the subscriber (leaf).
 
@@ -301,7 +301,7 @@ class Deliver:
     high: tuple[tuple[Value, ...], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stepped:
     """For whoever watches: what the step just made changed, in order. A row may occur more than once, unless they are
     `latest`: then each is as it is now. `max_ticks` say nothing here. `horizon` is that of this step: one message may
@@ -312,7 +312,7 @@ class Stepped:
     horizon: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReportTrimmed:
     """Ticks this component needs have left the log: only a bulk install or an archive can help."""
 
@@ -320,7 +320,7 @@ class ReportTrimmed:
     ranges: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReportFailed:
     """A message was understood but could not be computed (overflow and the like). Nothing of it was applied; the view
     stays where it is, true, and the edge asks again, slowly. `code` and `reason` are the operator's."""
@@ -330,14 +330,14 @@ class ReportFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RestartMe:
     """This incarnation has stopped because it can no longer know what is durable. Start a new one."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stopped:
     """This incarnation has stopped because a newer one exists. Do not start another."""
 

@@ -8,10 +8,11 @@ bytes is not decided here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final, get_args
 
 from runtime.batch import Batch
 from runtime.protocol.coverage import NO_TICK, LineageCoverage
+from runtime.records import record
 from runtime.values import Key
 
 NO_EPOCH = 0
@@ -21,7 +22,7 @@ NO_EPOCH = 0
 # Event edges, downstream
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Events:
     """`cover` = the ticks made known by this message, `rows` = exactly the events in it; the rest is silence (E1)."""
 
@@ -29,7 +30,7 @@ class Events:
     rows: Batch
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Trimmed:
     """These ticks have left the log. They are neither silence nor answerable here (E2)."""
 
@@ -39,7 +40,7 @@ class Trimmed:
 # State edges, downstream
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Knowledge:
     """Rows touched in steps (from_step, to_step], with their values as of `to_step`; `coverage` is the sender's then.
 
@@ -59,7 +60,7 @@ class Knowledge:
     floor: int = NO_TICK
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Snapshot:
     """The sender's state at `to_step` for a receiver that comes from another epoch (S5).
 
@@ -77,7 +78,7 @@ class Snapshot:
     filtered_for: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Heartbeat:
     """Where the sender stands; says nothing about rows."""
 
@@ -86,7 +87,7 @@ class Heartbeat:
     coverage: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """Piece `index` of `count` of a message whose rows were too many for one frame.
 
@@ -104,7 +105,7 @@ class Part:
 # Upstream
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EventCuriosity:
     """Ticks that the receiver of an event edge wants to know about. TICK_MAX as last tick = "and whatever is new"."""
 
@@ -112,7 +113,7 @@ class EventCuriosity:
     wanted: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Curiosity:
     """What the receiver of a state edge has: the question is "and since then?" (S3)."""
 
@@ -122,7 +123,7 @@ class Curiosity:
     coverage: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EventAck:
     """What the receiver of an event edge has in memory: stops pushes of these ticks."""
 
@@ -130,7 +131,7 @@ class EventAck:
     coverage: LineageCoverage
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Ack:
     """What the receiver of a state edge has in memory: stops pushes and lets tombstones go (T2)."""
 
@@ -140,7 +141,7 @@ class Ack:
     horizon: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Quench:
     """Rows with these keys are of no more interest to this incarnation of the receiver (T4)."""
 
@@ -148,7 +149,7 @@ class Quench:
     keys: tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Durable:
     """The edge's horizon in the receiver's newest durable checkpoint: what a log may be trimmed by (C4, C5)."""
 
@@ -159,3 +160,6 @@ class Durable:
 Downstream = Events | Trimmed | Knowledge | Snapshot | Heartbeat | Part
 Upstream = EventCuriosity | Curiosity | EventAck | Ack | Quench | Durable
 Message = Downstream | Upstream
+
+DOWNSTREAM: Final[frozenset[type]] = frozenset(get_args(Downstream))
+"""For a quick look at which way a message goes."""

@@ -78,11 +78,15 @@ class Producers:
             known = self._producers[producer] = _Producer()
         else:
             self._producers.move_to_end(producer)
-        known.newest_tick = max(known.newest_tick, ticks[-1])
+        newest_tick = ticks[-1]
+        if newest_tick > known.newest_tick:
+            known.newest_tick = newest_tick
         known.publishes[sequence] = ticks
-        if len(known.publishes) > self._window:
+        count = len(known.publishes)
+        if count > self._window:
             forgotten, _ = known.publishes.popitem(last=False)
-            known.highest_forgotten = max(known.highest_forgotten, forgotten)
-        elif len(known.publishes) == self._window:
+            if forgotten > known.highest_forgotten:
+                known.highest_forgotten = forgotten
+        elif count == self._window:
             # After a restart only the window is known. If it is full, something older may have been in it.
             known.highest_forgotten = max(known.highest_forgotten, min(known.publishes) - 1)

@@ -49,7 +49,8 @@ class Receiver(Component):
         self._senders = {edge.name: plan.by_name[edge.sender].relation for edge in self.plan.in_edges}
         self._lineages_counts = {edge.name: len(plan.lineages[edge.sender]) for edge in self.plan.in_edges}
         self.in_edges: dict[str, AnyInEdge] = {}
-        self._coverage: LineageCoverage | None = None  # the concatenation, until an edge learns something
+        self._coverage: LineageCoverage | None = None  # the concatenation, but for what `_grown` has learned since
+        self._grown: EventInEdge | None = None
         self._checkpoint_number = 0
         self._checkpoints_pending: dict[int, dict[str, int]] = {}
         self._has_changed = False  # since the last checkpoint
@@ -58,6 +59,9 @@ class Receiver(Component):
     def coverage(self) -> LineageCoverage:
         if self._coverage is None:
             self._coverage = LineageCoverage.concat(edge.coverage for edge in self.in_edges.values())
+        elif self._grown is not None:
+            self._coverage = self._coverage.replaced(self._grown.offset, self._grown.coverage)
+        self._grown = None
         return self._coverage
 
     def horizon(self) -> int:
@@ -229,7 +233,9 @@ class Receiver(Component):
     def _learned(self, edge: EventInEdge, novel: LineageCoverage) -> None:
         """E1: applied, hence covered."""
         edge.learn(novel)
-        self._coverage = None
+        if self._grown is not None and self._grown is not edge:
+            self._coverage = None
+        self._grown = edge
         edge.progressed = True
         self._has_changed = True
         if self.failed is not None:

@@ -95,7 +95,8 @@ class StateComponent(StateReceiver):
         rows = self.operator.rows
         self.step += 1
         rows.mark(touched, self.step)
-        self._inherit(self.operator.hidden_tick)
+        if self.operator.hidden_tick > self.told_floor:
+            self._inherit(self.operator.hidden_tick)
         for slot in rows.hidden_among(touched):
             self._tombstones[slot] = None
         self._has_changed = True
@@ -120,19 +121,24 @@ class StateComponent(StateReceiver):
                 self.emit(Stepped(every, latest, horizon))
 
     def _tell_receivers(self, touched: Sequence[int]) -> None:
-        self._tell_every_change(touched)
+        if self._tell_every_change(touched):
+            return
         if not self.tuning.gather_us:
             self._tell_all()
         elif any(edge.sent_step == self.step - 1 for edge in self.out_edges.values()):
             self.arm("gather", self.tuning.gather_us)
 
-    def _tell_every_change(self, touched: Sequence[int]) -> None:
-        """At once and never gathered: only the step just made still has its changes."""
+    def _tell_every_change(self, touched: Sequence[int]) -> bool:
+        """At once and never gathered: only the step just made still has its changes. True if that were all edges."""
         rows: Batch | None = None
+        are_all = True
         for edge in self.out_edges.values():
             if edge.every_change and edge.sent_step == self.step - 1:
                 rows = self.operator.every_change(touched) if rows is None else rows
                 self._tell(edge, rows)
+            else:
+                are_all = False
+        return are_all
 
     def _tell_all(self) -> None:
         """S1: what happened since the last message on each edge, as one message."""
@@ -146,7 +152,8 @@ class StateComponent(StateReceiver):
 
     def _tell(self, edge: StateOutEdge, rows: Batch) -> None:
         """What was touched since the last message on this edge, in order."""
-        self._send_state(edge, self._knowledge(edge, edge.sent_step, self.coverage(), self._filtered(edge, rows)))
+        rows = self._filtered(edge, rows) if edge.quenched else rows
+        self._send_state(edge, self._knowledge(edge, edge.sent_step, self.coverage(), rows))
         edge.sent_step = self.step
         edge.sent_since_heartbeat = True
         if edge.mode is Mode.PUSH and not edge.is_pushing:
@@ -167,6 +174,9 @@ class StateComponent(StateReceiver):
         return rows.take([i for i, key in enumerate(keys) if key not in edge.quenched])
 
     def _send_state(self, edge: StateOutEdge, message: Knowledge | Snapshot) -> None:
+        if len(message.rows.max_ticks) <= self.tuning.message_rows_max:
+            self.send(edge.name, message)
+            return
         for piece in split_state(message, self.tuning.message_rows_max, self._revision):
             self.send(edge.name, piece)
 
@@ -177,13 +187,12 @@ class StateComponent(StateReceiver):
         if in_edge is None:
             raise self.unknown_edge(edge)
         if isinstance(in_edge, EventInEdge):
-            match message:
-                case Events():
-                    self._learn_events(in_edge, message)
-                case Trimmed():
-                    self._trimmed_arrived(in_edge, message)
-                case _:
-                    raise UnexpectedMessage(self.name, edge, f"{type(message).__name__} on an event edge")
+            if type(message) is Events:
+                self._learn_events(in_edge, message)
+            elif type(message) is Trimmed:
+                self._trimmed_arrived(in_edge, message)
+            else:
+                raise UnexpectedMessage(self.name, edge, f"{type(message).__name__} on an event edge")
             return
         match message:
             case Knowledge():

@@ -25,6 +25,11 @@ _NONE = type(None)
 _ARRAY_TYPES: dict[str, type] = {"i": int, "f": float, "b": bool}
 
 
+def allowed_types(column: Column) -> frozenset[type]:
+    """Of the values of a column that are there."""
+    return _TYPES[column.type]
+
+
 def _types_of(values: Sequence[object]) -> set[type]:
     """The types of all values, at no cost per value where they are known to be of one."""
     if type(values) is list:

@@ -15,6 +15,7 @@ from typing import Any
 import msgpack
 
 from runtime.protocol.coverage import LineageCoverage
+from runtime.records import record
 from runtime.values import Value
 from runtime.wire import fields as f
 from runtime.wire.columns import Form
@@ -129,7 +130,7 @@ class Unattached:
     edge: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Publish:
     """Events by column. `previous` is the sequence of this producer's publish before it, -1 if there was none, None if
     their order does not matter."""
@@ -141,7 +142,7 @@ class Publish:
     previous: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Acknowledged:
     """The events are durable at these ticks. `repeated`: they had been before."""
 

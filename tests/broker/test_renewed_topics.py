@@ -27,7 +27,7 @@ class Said:
 
 
 def attach(requests: Requests, who: bytes, edge: str, component: str, kind: str) -> None:
-    requests.take(who, "", encode_control(Attach(1, edge, component, kind, "")), 0)
+    requests.take(who, "", encode_control(Attach(1, edge, component, kind, "")), 0, 0)
 
 
 def test_edges_that_nobody_comes_back_to_are_detached() -> None:
