@@ -12,6 +12,9 @@ from runtime.columns import Same, joined, taken
 from runtime.records import record
 from runtime.values import Key, Value
 
+_ONE_VISIBLE = Same(True, 1)
+_ONE_LINEAGE = Same(0, 1)
+
 
 @record(frozen=True, slots=True)
 class Batch:
@@ -38,9 +41,10 @@ class Batch:
         ticks: Sequence[int], columns: Iterable[Sequence[Value]], lineages: Sequence[int] | None = None
     ) -> Batch:
         """Events with their payload columns (without the tick, which becomes column 0)."""
-        return Batch(
-            (ticks, *columns), ticks, Same(True, len(ticks)), Same(0, len(ticks)) if lineages is None else lineages
-        )
+        count = len(ticks)
+        if count == 1 and lineages is None:
+            return Batch((ticks, *columns), ticks, _ONE_VISIBLE, _ONE_LINEAGE)
+        return Batch((ticks, *columns), ticks, Same(True, count), Same(0, count) if lineages is None else lineages)
 
     @staticmethod
     def of_rows(

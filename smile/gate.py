@@ -88,6 +88,8 @@ def _is_within(limits: tuple[float, float], values: Sequence[Value]) -> bool:
     """Surely, by the extremes of a whole column; everything else is looked at one by one. A nan is neither above nor
     below anything, hence not within."""
     low, high = limits
+    if type(values) is list and len(values) == 1:
+        return type(values[0]) is int and low <= values[0] <= high
     if isinstance(values, Numbers):
         if values.dtype.kind != "i":
             least, most = np.ndarray.min(values), np.ndarray.max(values)
@@ -98,9 +100,6 @@ def _is_within(limits: tuple[float, float], values: Sequence[Value]) -> bool:
         if low == 0 and high <= INT_MAX:  # without a sign, what is below 0 is above everything: one look is enough
             return bool(np.maximum.reduce(plain.view(np.uint64)) <= high)
         return bool(np.minimum.reduce(plain) >= low and np.maximum.reduce(plain) <= high)
-    if len(values) == 1:
-        value = values[0]
-        return type(value) is int and low <= value <= high
     return False
 
 

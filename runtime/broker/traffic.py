@@ -8,6 +8,7 @@ follow each other in one round become one.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,7 +42,7 @@ class Traffic:
     """Implements `Link`. `flush` ends a round."""
 
     def __init__(self, endpoints: Endpoints, attachments: Attachments, send_up: SendUp, faults: Faults | None) -> None:
-        self.edges: dict[str, EdgeCount] = {}
+        self.edges: defaultdict[str, EdgeCount] = defaultdict(EdgeCount)
         self._endpoints = endpoints
         self._attachments = attachments
         self._send_up = send_up
@@ -49,10 +50,7 @@ class Traffic:
         self._held: dict[str, Knowledge | Events] = {}  # nothing but coverage, and perhaps soon superseded
 
     def count(self, edge: str) -> EdgeCount:
-        found = self.edges.get(edge)
-        if found is None:
-            found = self.edges[edge] = EdgeCount()
-        return found
+        return self.edges[edge]
 
     def send(self, component: str, edge: str, message: Message, to: bytes | None) -> None:
         if type(message) not in DOWNSTREAM:
@@ -128,7 +126,7 @@ class Traffic:
             return [frames for piece in pieces for frames in self._encoded(edge, piece)]
 
     def _note(self, edge: str, frames: list[bytes], sent: bool) -> None:
-        count = self.count(edge)
+        count = self.edges[edge]
         if sent:
             count.messages_out += 1
             for frame in frames:

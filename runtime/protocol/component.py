@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, ClassVar, get_args
+from typing import get_args
 
 from runtime import plan as plans
 from runtime.batch import Batch
@@ -47,11 +46,6 @@ from runtime.protocol.validation import Place
 class Component(ABC):
     """`counters` survive restarts of the object; everything else belongs to one incarnation."""
 
-    _handlers: ClassVar[dict[type, Callable[[Component, Any], None]]]
-
-    def __init_subclass__(cls) -> None:
-        cls._handlers = {kind: getattr(cls, name) for kind, name in _HANDLERS.items()}
-
     def __init__(self, plan: plans.Plan, name: str) -> None:
         self.plan = plan.by_name[name]
         self.name = name
@@ -71,10 +65,10 @@ class Component(ABC):
         instructions: list[Instruction] = []
         self._instructions = instructions
         try:
-            handler = self._handlers.get(type(event))
-            if self.epoch == 0 or handler is None:
+            name = _HANDLERS.get(type(event))
+            if self.epoch == 0 or name is None:
                 self._check_first(event)
-            handler(self, event)  # type: ignore[misc]  # not None, or refused
+            getattr(self, name)(event)  # type: ignore[arg-type]  # not None, or refused
         except ProtocolError as refusal:
             self.counters[f"refused.{refusal.code}"] += 1
             raise

@@ -27,7 +27,7 @@ def split_state(message: Knowledge | Snapshot, rows_max: int, revision: int) -> 
 
 def split_events(cover: LineageCoverage, rows: Batch, rows_max: int) -> list[Events]:
     """One message, or several whose covers are disjoint and together make `cover`; rows in tick order per lineage."""
-    if len(rows) <= rows_max:
+    if len(rows.max_ticks) <= rows_max:
         return [Events(cover, rows)]
     assert rows.lineages is not None
     made: list[Events] = []

@@ -206,7 +206,8 @@ class Receiver(Component):
             place.check_coverage(message.cover, edge.lineages_count)
             place.check_events(message.rows, message.cover, edge.relation)
         edge.has_heard = True
-        self._acknowledge_later(edge)
+        if edge.mode is Mode.PUSH:
+            self._acknowledge_later(edge)
         novel = edge.novel_cover(message.cover)
         if not novel:
             self.counters["events_repeated"] += 1

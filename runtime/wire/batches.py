@@ -24,6 +24,7 @@ from runtime.wire.columns import (
     write_bits,
     write_column,
     write_columns,
+    write_singles,
 )
 from runtime.wire.errors import WireGarbage
 from runtime.wire.framing import Incoming, Outgoing, whole
@@ -32,8 +33,11 @@ _SOME_VISIBLE = 2
 
 
 def write_batch(batch: Batch, out: Outgoing) -> list[object]:
-    count, columns = len(batch), batch.columns
-    described = write_ticks(batch.max_ticks, count, out)
+    count, columns = len(batch.max_ticks), batch.columns
+    if count == 1:
+        (described,) = write_singles((batch.max_ticks,), out)
+    else:
+        described = write_ticks(batch.max_ticks, count, out)
     visible = _write_visible(batch.visible, count, out)
     lineages = None if batch.lineages is None else _write_lineages(batch.lineages, count, out)
     if count and lineages is not None and columns and _is_same(columns[0], batch.max_ticks):
@@ -64,7 +68,7 @@ def _is_same(column: Sequence[Value], ticks: Sequence[int]) -> bool:
 def _write_visible(visible: Any, count: int, out: Outgoing) -> bool | int:
     if len(visible) != count:
         raise WireGarbage(f"visibility of {len(visible)} rows among {count}")
-    if isinstance(visible, Same):
+    if type(visible) is Same:
         return bool(visible.value)
     if isinstance(visible, np.ndarray):
         truths: Any = np.ascontiguousarray(visible, np.bool_)

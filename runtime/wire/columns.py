@@ -29,7 +29,7 @@ from typing import Any, Final, cast
 import msgpack
 import numpy as np
 
-from runtime.columns import Numbers, Same, flags, numbers
+from runtime.columns import Same, flags, numbers
 from runtime.values import Value
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.framing import INT_MAX, Incoming, Outgoing, whole
@@ -76,23 +76,29 @@ def write_columns(columns: Sequence[Sequence[Value]], count: int, out: Outgoing)
     if len(columns) > COLUMNS_MAX:
         raise WireTooLarge(f"{len(columns)} columns, the bound is {COLUMNS_MAX}")
     if count == 1:
-        return [_write_single(column, out) for column in columns]
+        return write_singles(columns, out)
     return [write_column(column, count, out) for column in columns]
 
 
-def _write_single(values: Any, out: Outgoing) -> Description:
-    """As `write_column`: single rows are what latency is about, and their numbers come as arrays of one."""
-    if type(values) is Numbers and len(values) == 1 and out.inline_bytes_left > _NUMBER_BYTES:
-        out.inline_bytes_left -= _NUMBER_BYTES
-        return [Form.VALUES, values.tolist()]
-    return write_column(values, 1, out)
+def write_singles(columns: Sequence[Any], out: Outgoing) -> list[Description]:
+    """As `write_column` of each: single rows are what latency is about, and most of their values are numbers."""
+    described: list[Description] = []
+    for values in columns:
+        if type(values) is list and len(values) == 1 and out.inline_bytes_left > 2 * _NUMBER_BYTES:
+            value = values[0]
+            if (type(value) is int and _INT_MIN <= value <= INT_MAX) or type(value) is float:
+                out.inline_bytes_left -= 2 * _NUMBER_BYTES
+                described.append([Form.VALUES, values])
+                continue
+        described.append(write_column(values, 1, out))
+    return described
 
 
 def write_column(values: Any, count: int, out: Outgoing) -> Description:
     if len(values) != count:
         raise WireGarbage(f"a column of {len(values)} values among columns of {count}")
     if isinstance(values, range):
-        return _progression(values)
+        return progression(values)
     if count <= INLINE_ROWS_MAX:
         found = _write_inline(values, out)
         if found is not None:
@@ -112,7 +118,7 @@ def write_column(values: Any, count: int, out: Outgoing) -> Description:
     return _write_list(values, kinds, out)
 
 
-def _progression(values: range) -> Description:
+def progression(values: range) -> Description:
     if values and not (_INT_MIN <= values[0] <= INT_MAX and _INT_MIN <= values[-1] <= INT_MAX):
         raise WireTooLarge("a whole number beyond 64 bits")
     return [Form.RANGE, values.start, values.step] if values else [Form.VALUES, []]

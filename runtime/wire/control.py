@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import msgpack
 
@@ -18,9 +18,10 @@ from runtime.protocol.coverage import LineageCoverage
 from runtime.records import record
 from runtime.values import Value
 from runtime.wire import fields as f
-from runtime.wire.columns import Form
+from runtime.wire.columns import Form, progression
 from runtime.wire.errors import WireError, WireGarbage
-from runtime.wire.framing import INT_MAX, VERSION, Buffer, Incoming, Outgoing, open_frames
+from runtime.wire.framing import INT_MAX, VERSION, Buffer, Incoming, Outgoing, name_out, open_frames
+from runtime.wire.limits import NAME_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +301,11 @@ def _getters(record: type[Any], layout: tuple[f.Field, ...]) -> tuple[Any, ...]:
 
 _WRITERS = {record: (kind, _getters(record, layout)) for kind, record, layout in _LAYOUTS}
 _READERS = {kind: (record, tuple(field.read for field in layout)) for kind, record, layout in _LAYOUTS}
-
-
-_PUBLISH = _WRITERS[Publish][0]
-_SINGLE_COLUMNS_MAX = 16
-_SINGLE_NAMES_MAX = 128  # far below any bound, whatever the characters
+_ACKNOWLEDGED: Final = _WRITERS[Acknowledged][0]
+_PUBLISH: Final = _WRITERS[Publish][0]
+_SINGLES: Final = frozenset((int, float, str))
+_SINGLE_COLUMNS_MAX: Final = 16
+_SINGLE_NAMES_MAX: Final = 128  # far below any bound, whatever the characters
 
 
 def encode_control(record: ControlRecord) -> list[bytes]:
@@ -314,6 +315,8 @@ def encode_control(record: ControlRecord) -> list[bytes]:
         if frame is not None:
             return [frame]
     out = Outgoing()
+    if type(record) is Acknowledged and type(record.ticks) is range and record.ticks:
+        return out.frames(_ACKNOWLEDGED, _progress(record, record.ticks))
     kind, writers = _WRITERS[type(record)]
     return out.frames(kind, [write(get(record), out) for get, write in writers])
 
@@ -342,6 +345,12 @@ def _encode_single(publish: Publish) -> bytes | None:
     return header
 
 
+def _progress(record: Acknowledged, ticks: range) -> list[object]:
+    """The fields of nearly every answer to a publish, as their layout says."""
+    described = [len(ticks), progression(ticks)]
+    return [name_out(record.producer), record.sequence, described, record.repeated]
+
+
 def decode_control(frames: Sequence[Buffer]) -> ControlRecord:
     """The record; `WireError` for anything that no encoder made. Arrays in it share the frames' memory."""
     return read_control(open_frames(frames))
@@ -349,6 +358,8 @@ def decode_control(frames: Sequence[Buffer]) -> ControlRecord:
 
 def read_control(incoming: Incoming) -> ControlRecord:
     """As `decode_control`, once the header is open."""
+    if incoming.kind == _PUBLISH and (single := _read_single_publish(incoming)) is not None:
+        return single
     found = _READERS.get(incoming.kind)
     if found is None:
         raise WireGarbage(f"a record of unknown kind {incoming.kind}")
@@ -364,3 +375,31 @@ def read_control(incoming: Incoming) -> ControlRecord:
         raise WireGarbage(f"a {made.__name__} with other fields: {broken}") from None
     record: ControlRecord = made(*values)
     return record
+
+
+def _read_single_publish(incoming: Incoming) -> Publish | None:
+    """A publish of one row of numbers and short texts, as the layout says: single events are what latency is about.
+    None: it is another one, or none at all, and is looked at field by field."""
+    try:
+        stream, producer, sequence, (count, descriptions), previous = incoming.fields
+        if not (
+            type(stream) is type(producer) is str
+            and len(stream) <= NAME_BYTES_MAX >= len(producer)
+            and type(sequence) is type(count) is int
+            and 0 <= sequence <= INT_MAX
+            and count == 1
+            and (previous is None or (type(previous) is int and -1 <= previous <= INT_MAX))
+            and incoming.is_finished
+        ):
+            return None
+        columns = []
+        for form, values in descriptions:
+            (value,) = values
+            if form != Form.VALUES or type(values) is not list or type(value) not in _SINGLES:
+                return None
+            if type(value) is int and value > INT_MAX:
+                return None
+            columns.append(values)
+    except (ValueError, TypeError):
+        return None
+    return Publish(stream, producer, sequence, tuple(columns), previous)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runtime.protocol.coverage import Coverage, CoverageError, LineageCoverage
+from runtime.protocol.coverage import CoverageError, LineageCoverage
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.framing import Incoming, Outgoing, whole
 from runtime.wire.limits import INLINE_RANGES_MAX, LINEAGES_MAX, RANGES_MAX
@@ -20,13 +20,17 @@ _INT64: Final = np.dtype("<i8")
 
 def write_coverage(coverage: LineageCoverage, out: Outgoing) -> list[object]:
     """One entry per lineage: its numbers, or how many of them are in the body."""
-    if len(coverage) > LINEAGES_MAX:
-        raise WireTooLarge(f"a coverage of {len(coverage)} lineages, the bound is {LINEAGES_MAX}")
-    return [_write_part(part, out) for part in coverage]
+    wires = coverage.to_wire()
+    if len(wires) > LINEAGES_MAX:
+        raise WireTooLarge(f"a coverage of {len(wires)} lineages, the bound is {LINEAGES_MAX}")
+    numbers = sum(map(len, wires))
+    if numbers <= 2 * INLINE_RANGES_MAX and 9 * numbers <= out.inline_bytes_left:  # all of them, as nearly always
+        out.inline_bytes_left -= 9 * numbers
+        return [*wires]
+    return [_write_part(wire, out) for wire in wires]
 
 
-def _write_part(part: Coverage, out: Outgoing) -> object:
-    wire = part.to_wire()
+def _write_part(wire: list[int], out: Outgoing) -> object:
     ranges = len(wire) // 2
     size = 9 * len(wire)
     if ranges <= INLINE_RANGES_MAX and size <= out.inline_bytes_left:

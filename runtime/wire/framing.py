@@ -61,8 +61,8 @@ class Outgoing:
         if self._size > FRAME_BYTES_MAX:
             raise WireTooLarge(f"a body of {self._size} bytes, the bound is {FRAME_BYTES_MAX}")
         assert len(fields) + 3 <= _FIELDS_MAX
-        body = b"".join(self._parts)
-        is_inline = len(body) <= INLINE_BODY_BYTES_MAX
+        body = b"".join(self._parts) if self._parts else b""
+        is_inline = self._size <= INLINE_BODY_BYTES_MAX
         try:
             header: bytes = msgpack.packb([VERSION, kind, *fields, body if is_inline else None])
         except UnicodeEncodeError as broken:
@@ -92,6 +92,10 @@ class Incoming:
             raise WireGarbage(f"a body of {self._size} bytes ends before byte {end}")
         self._at = end + -end % _ALIGNMENT
         return self._body[first:end]
+
+    @property
+    def is_finished(self) -> bool:
+        return self._at == self._size
 
     def finish(self) -> None:
         """Everything must have been asked for: what is left over was put there by no encoder."""

@@ -55,7 +55,7 @@ class Kind:
 def encode_message(edge: str, message: Message) -> list[bytes]:
     """Frames to send; the list is the caller's. `WireTooLarge` or `WireGarbage` for what no peer would accept."""
     out = Outgoing()
-    kind, fields = _write(message, out)
+    kind, fields = _write_state(message, out) if type(message) is Knowledge else _write(message, out)
     return out.frames(kind, [name_out(edge), *fields])
 
 
