@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Final
 
 import zmq
 
 from runtime.broker.log_access import Times
-from runtime.broker.multipart import has_input, receive_from, send_now
+from runtime.broker.multipart import has_input, send_now
 from runtime.security.endpoints import secure_server
 from runtime.security.keys import Keys
 from runtime.wire.limits import FRAME_BYTES_MAX
@@ -44,6 +45,8 @@ LINGER_MS = 500
 
 TOPIC_BYTES = 16
 """The part of a topic that all subscribers of an edge share; what follows it belongs to one of them."""
+
+_NOW: Final = int(zmq.DONTWAIT)
 
 Socket = zmq.Socket[bytes]
 Context = zmq.Context[Socket]
@@ -114,9 +117,20 @@ class Endpoints:
 
     def next_request(self) -> tuple[bytes, list[zmq.Frame]] | None:
         """Peer and frames from the ROUTER, which takes from all peers in turn; None if there is nothing."""
-        return receive_from(self.router)
+        receive = self.router.recv
+        try:
+            peer = receive(_NOW)
+        except zmq.Again:
+            return None
+        frame = receive(_NOW, False)
+        frames = [frame]
+        while frame.more:
+            frame = receive(_NOW, False)
+            frames.append(frame)
+        return peer, frames
 
     def has_request(self) -> bool:
+        """Is there another one?"""
         return has_input(self.router)
 
     def next_subscription(self) -> tuple[bytes, bool] | None:

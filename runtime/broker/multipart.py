@@ -44,17 +44,3 @@ def receive_now(socket: zmq.Socket[bytes]) -> list[zmq.Frame] | None:
         frame = socket.recv(_NOW, copy=False)
         frames.append(frame)
     return frames
-
-
-def receive_from(router: zmq.Socket[bytes]) -> tuple[bytes, list[zmq.Frame]] | None:
-    """Who sent the next message, and its frames; None if there is none."""
-    try:
-        sender = router.recv(_NOW)
-    except zmq.Again:
-        return None
-    frame = router.recv(_NOW, False)
-    frames = [frame]
-    while frame.more:
-        frame = router.recv(_NOW, False)
-        frames.append(frame)
-    return sender, frames

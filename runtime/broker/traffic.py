@@ -77,7 +77,12 @@ class Traffic:
             self._pass_on(partial(self._send_answer, edge, frames, to))
 
     def _send_answer(self, edge: str, frames: list[bytes], to: bytes) -> None:
-        self._note(edge, frames, self._endpoints.answer(to, frames))
+        count = self.edges[edge]
+        if self._endpoints.answer(to, frames):
+            count.messages_out += 1
+            count.bytes_out += sum(map(len, frames))
+        else:
+            count.dropped += 1
 
     def _tell(self, edge: str, message: Message) -> None:
         topic = self._attachments.topic_to_tell(edge)
@@ -113,7 +118,10 @@ class Traffic:
 
     def _send_topic(self, edge: str, frames: list[bytes], topic: bytes) -> None:
         self._endpoints.tell(topic, frames)
-        self._note(edge, frames, True)
+        count = self.edges[edge]
+        count.messages_out += 1
+        for frame in frames:
+            count.bytes_out += len(frame)
 
     def _encoded(self, edge: str, message: Message) -> list[list[bytes]]:
         """One message, or smaller ones where its texts make it larger than any peer would take."""
@@ -124,15 +132,6 @@ class Traffic:
             if not pieces:
                 self.count(edge).dropped += 1
             return [frames for piece in pieces for frames in self._encoded(edge, piece)]
-
-    def _note(self, edge: str, frames: list[bytes], sent: bool) -> None:
-        count = self.edges[edge]
-        if sent:
-            count.messages_out += 1
-            for frame in frames:
-                count.bytes_out += len(frame)
-        else:
-            count.dropped += 1
 
     def _pass_on(self, send: Callable[[], None]) -> None:
         if self._faults is not None and self._faults.is_active:

@@ -93,12 +93,13 @@ class KernelOperator(Operator):
         self._load_constants()
         self._arguments: tuple[object, ...] = ()
         self._views: dict[str, memoryview] = {}
-        self._output_views: tuple[tuple[memoryview, bool, ValueType | None], ...] = ()
+        self._output_views: tuple[tuple[memoryview, bool], ...] = ()  # of each output column, and is it by slot?
         self._generation = -1
         self._is_native = False
         self._plain_rows = 0
         self._recorded = tuple(f"change_{number}" for number in range(len(spec.recorded)))
         self._outputs = tuple(self._output(number) for number in range(len(spec.outputs)))
+        self._not_numbers = [(number, kind) for number, (_, _, kind) in enumerate(self._outputs) if kind is not None]
         self._dtypes = [[np.dtype(element(column.type)) for column in columns] for columns in spec.inputs]
         self._buffers = [[np.zeros(SMALL_BATCH, dtype) for dtype in dtypes] for dtypes in self._dtypes]
         self._small_inputs = [
@@ -151,9 +152,8 @@ class KernelOperator(Operator):
             columns = self._plain_columns(edge, batch)
             self.spec.functions[self.spec.loops[edge]](rows, self.in_floor, *columns, *self._arguments)
         else:
-            native[self.spec.loops[edge]](
-                rows, self.in_floor, *self._native_columns(edge, batch, rows), *self._arguments
-            )
+            inputs = self._few_inputs(edge, batch, rows) if rows <= SMALL_BATCH else self._inputs(edge, batch)
+            native[self.spec.loops[edge]](rows, self.in_floor, *inputs, *self._arguments)
         table.refresh()
         if meta[Meta.FAILED]:
             table.undo(self.spec.loops[edge])
@@ -169,8 +169,7 @@ class KernelOperator(Operator):
         named = self.table.arrays
         self._views = {name: named[name].data for name in ("change_slot", "change_visible", "max_tick")}
         self._output_views = tuple(
-            (named[name if recorded is None else recorded].data, recorded is None, kind)
-            for name, recorded, kind in self._outputs
+            (named[recorded or name].data, recorded is None) for name, recorded, _ in self._outputs
         )
         self._generation = self.table.generation
         self._is_native = is_native
@@ -193,10 +192,7 @@ class KernelOperator(Operator):
             return np.ascontiguousarray(values, element(column.type)).data
         return values  # type: ignore[no-any-return]
 
-    def _native_columns(self, edge: int, batch: Batch, rows: int) -> list[Array]:
-        if rows <= SMALL_BATCH:
-            self._fill_buffers(edge, batch, rows)
-            return self._buffers[edge]
+    def _inputs(self, edge: int, batch: Batch) -> list[Array]:
         found: list[Array] = []
         for column, dtype in zip(self.spec.inputs[edge], self._dtypes[edge], strict=True):
             values: Any = batch.columns[column.number]
@@ -210,7 +206,7 @@ class KernelOperator(Operator):
                 found.append(np.frombuffer(array("d" if dtype.kind == "f" else "q", values), dtype))
         return found
 
-    def _fill_buffers(self, edge: int, batch: Batch, rows: int) -> None:
+    def _few_inputs(self, edge: int, batch: Batch, rows: int) -> list[Array]:
         for number, is_text, view in self._small_inputs[edge]:
             values: Any = batch.columns[number]
             if is_text:
@@ -219,6 +215,7 @@ class KernelOperator(Operator):
                 values = values.tolist()
             for i in range(rows):
                 view[i] = values[i]
+        return self._buffers[edge]
 
     # What happened in the batch just taken
 
@@ -271,14 +268,10 @@ class KernelOperator(Operator):
         """All that a single event did, if it changed a row: the same as `every_change`, without arrays."""
         views, texts = self._views, self.dictionary.texts
         slot = views["change_slot"][0]
-        columns: list[list[Value]] = []
-        for view, is_by_slot, kind in self._output_views:
-            value: Value = view[slot if is_by_slot else 0]
-            if kind is ValueType.TEXT:
-                value = texts[value]  # type: ignore[index]  # its code
-            elif kind is ValueType.BOOL:
-                value = value != 0
-            columns.append([value])
+        columns: list[list[Any]] = [[view[slot if is_by_slot else 0]] for view, is_by_slot in self._output_views]
+        for number, kind in self._not_numbers:
+            (value,) = columns[number]
+            columns[number] = [texts[value] if kind is ValueType.TEXT else value != 0]
         return Batch(tuple(columns), [views["max_tick"][slot]], Same(views["change_visible"][0] != 0, 1))
 
     def _change_columns(self, count: int) -> tuple[Sequence[Value], ...]:

@@ -160,7 +160,8 @@ class StateComponent(StateReceiver):
             self.arm_push(edge)
 
     def _knowledge(self, edge: StateOutEdge, since: int, coverage: LineageCoverage, rows: Batch) -> Knowledge:
-        return Knowledge(self.epoch, since, self.step, coverage, rows, edge.quench_epoch, self.told_floor)
+        quench_epoch = edge.quench_epoch if edge.quenched else None
+        return Knowledge(self.epoch, since, self.step, coverage, rows, quench_epoch, self.told_floor)
 
     def touched_since(self, step: int) -> list[int]:
         """S1, S4: rows whose last touch is after this step, each once, with the values they have now."""
