@@ -84,7 +84,7 @@ def write_singles(columns: Sequence[Any], out: Outgoing) -> list[Description]:
     """As `write_column` of each: single rows are what latency is about, and most of their values are numbers."""
     described: list[Description] = []
     for values in columns:
-        if type(values) is list and len(values) == 1 and out.inline_bytes_left > 2 * _NUMBER_BYTES:
+        if type(values) is list and len(values) == 1 and out.inline_bytes_left >= 2 * _NUMBER_BYTES:
             value = values[0]
             if (type(value) is int and _INT_MIN <= value <= INT_MAX) or type(value) is float:
                 out.inline_bytes_left -= 2 * _NUMBER_BYTES

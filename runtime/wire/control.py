@@ -315,7 +315,7 @@ def encode_control(record: ControlRecord) -> list[bytes]:
         if frame is not None:
             return [frame]
     out = Outgoing()
-    if type(record) is Acknowledged and type(record.ticks) is range and record.ticks:
+    if type(record) is Acknowledged and type(record.ticks) is range:
         return out.frames(_ACKNOWLEDGED, _progress(record, record.ticks))
     kind, writers = _WRITERS[type(record)]
     return out.frames(kind, [write(get(record), out) for get, write in writers])
