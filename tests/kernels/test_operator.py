@@ -12,10 +12,11 @@ from runtime.batch import Batch
 from runtime.kernels import journal
 from runtime.kernels import rows as kernel_rows
 from runtime.kernels.operator import KernelOperator
+from runtime.kernels.spec import Meta
 from runtime.operators.errors import Overflow
 from runtime.protocol.coverage import NO_TICK
 from runtime.values import Value
-from tests.kernels.stars import STREAMS, Events, case, fused, state_of
+from tests.kernels.stars import STREAMS, VIEWS, Events, case, fused, state_of
 
 SOLD = "view V = from Buys |> aggregate total := sum(qty) group by item;"
 
@@ -141,6 +142,22 @@ def test_growth_keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel.rows.slot_of((1,)) == -1
 
 
+def test_few_slots_and_many_are_entered_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MARKS_MAX", 40)
+    rng = Random(3)
+    found, last, ordered = journal.Journal(), dict[int, int](), list[int]()
+    found.grow(50)
+    for step in range(1, 200):
+        slots = rng.sample(range(50), rng.choice((0, 1, 1, 1, 20)))
+        found.mark(slots if len(slots) < 9 else np.array(slots), step)  # type: ignore[arg-type]
+        last.update(dict.fromkeys(slots, step))
+        ordered = [slot for slot in ordered if slot not in slots] + slots
+        if rng.random() < 0.1:
+            since = rng.randrange(step)
+            assert found.touched_since(since).tolist() == [slot for slot in ordered if last[slot] > since]
+            assert found.last_step().tolist() == [last.get(slot, 0) for slot in range(50)]
+
+
 def test_the_journal_finds_what_was_touched_since(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "SLACK", 8)
     kernel = fused(STREAMS + SOLD).kernel()
@@ -241,6 +258,29 @@ def test_every_change_ends_with_each_touched_row_as_it_is() -> None:
             zip(held.rows(), held.max_ticks, held.visible, strict=True)
         )
     assert without_change
+
+
+def test_the_only_change_of_an_event_is_told_as_all_changes_are() -> None:
+    """Single events make no arrays; what they say is the same."""
+    alone = hidden = 0
+    kinds: set[type] = set()
+    for star in map(case, VIEWS):
+        kernel = star.kernel()
+        for edge, batch in Events(star, 5).batches(300, 1):
+            touched = kernel.take(edge, batch)
+            numbers, arrays = kernel.table.numbers, kernel.table.arrays
+            if numbers[Meta.CHANGES] != 1 or numbers[Meta.BARE]:
+                continue
+            told, general = kernel.every_change(touched), kernel.changed(touched)
+            assert repr(told.rows()) == repr(general.rows())
+            assert list(told.visible) == list(general.visible)
+            assert list(told.max_ticks) == [arrays["max_tick"][arrays["change_slot"][0]]]
+            alone += 1
+            hidden += not told.visible[0]
+            kinds.update(map(type, told.rows()[0]))
+    assert alone > 500
+    assert hidden > 5
+    assert kinds == {int, float, str, bool}
 
 
 def test_the_latest_is_the_last_of_the_changes_of_each_row() -> None:

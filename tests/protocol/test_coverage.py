@@ -270,3 +270,35 @@ def test_lineages_that_do_not_fit_are_refused() -> None:
     assert one != two
     with pytest.raises(CoverageError, match="at least one lineage"):
         LineageCoverage([])
+
+
+@given(st.lists(coverages, min_size=2, max_size=4), coverages, st.data())
+def test_the_parts_of_one_edge_are_replaced(parts: list[Coverage], grown: Coverage, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(parts) - 1))
+    before = LineageCoverage(parts)
+    edge = LineageCoverage([grown])
+    after = before.replaced(at, edge)
+    assert after == LineageCoverage([*parts[:at], grown, *parts[at + 1 :]])
+    assert before == LineageCoverage(parts)
+    edge[0].add(10**6, 10**6)
+    assert after[at] == grown, "what the edge learns later is not in it"
+
+
+def test_all_parts_of_an_edge_are_replaced_together() -> None:
+    parts = [Coverage.prefix(n) for n in range(4)]
+    edge = LineageCoverage([Coverage.of((5, 6)), Coverage.of((0, 9))])
+    assert LineageCoverage(parts).replaced(1, edge).show() == "0 | 5..6 | 0..9 | 0..3"
+
+
+@given(st.lists(coverages, min_size=1, max_size=3))
+def test_no_gaps_on_any_lineage(parts: list[Coverage]) -> None:
+    assert LineageCoverage(parts).is_prefix() == all(part.is_prefix() for part in parts)
+    assert bool(LineageCoverage(parts)) == any(bool(part) for part in parts)
+    assert LineageCoverage(parts).to_wire() == [part.to_wire() for part in parts]
+
+
+@given(coverages, coverages)
+def test_above_is_beyond_all_of_the_other(mine: Coverage, theirs: Coverage) -> None:
+    expected = bool(mine) and min(ticks_of(mine)) > max(ticks_of(theirs), default=-1)
+    assert LineageCoverage([mine]).is_above(LineageCoverage([theirs])) == expected
+    assert not LineageCoverage([mine, mine]).is_above(LineageCoverage([theirs, theirs]))
