@@ -100,9 +100,11 @@ class WatchHub(Hub):
         engine.watch(self.source, self._see, latest=coalesce)
 
     def _see(self, rows: Batch, horizon: int) -> None:
-        if not self.subscriptions or not len(rows) or (self._only_final and not self._are_final):
+        if not self.subscriptions or not len(rows.max_ticks):
             return
         if self._only_final:
+            if not self._are_final:
+                return
             rows = rows.take([i for i, visible in enumerate(rows.visible) if visible])
         self._tell(self._delivery(rows, horizon, is_snapshot=False))
 

@@ -219,6 +219,7 @@ class Subscription:
         self._key_width = key_width
         self._on_close = on_close
         self._callback = callback
+        self.has_callback = callback is not None
         self._timeout = timeout
         self._queue_rows_max = queue_rows
         self._every_us = every_us
@@ -237,16 +238,12 @@ class Subscription:
     def view(self) -> str:
         return self._reader.name
 
-    @property
-    def has_callback(self) -> bool:
-        return self._callback is not None
-
     def put(self, delivery: Delivery) -> None:
         with self._lock:
             if self._closed:
                 return
             self._queue.append(delivery)
-            self._rows += len(delivery.rows)
+            self._rows += len(delivery.rows.max_ticks)
             if self._rows > self._squeeze_at:
                 self._squeeze()
                 self.squeezed += 1
@@ -375,7 +372,7 @@ class Subscription:
                 if len(self._queue) > 1:
                     self._squeeze()
             delivery = self._queue.popleft()
-            self._rows -= len(delivery.rows)
+            self._rows -= len(delivery.rows.max_ticks)
             if not self._queue:
                 self._squeeze_at = self._queue_rows_max
             return ChangeBatch(self._reader, delivery)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, get_args
 
 from runtime.broker.hosted import (
     GUEST_EPOCH,
@@ -51,7 +51,7 @@ from runtime.protocol.events import (
     TimerFired,
     WatchBegun,
 )
-from runtime.protocol.messages import Ack, Curiosity, Durable, EventCuriosity, Message, Upstream
+from runtime.protocol.messages import Ack, Curiosity, Downstream, Durable, EventCuriosity, Message, Upstream
 from runtime.protocol.standing_quench import standing_quenches
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.stream import StreamComponent
@@ -69,6 +69,8 @@ GUEST_GRACE_US = 10_000_000
 """Tombstones stay for guests this long. One that was away longer gets all rows instead of those that changed."""
 
 POSITION_EVERY_US = 1_000_000
+
+_DOWNSTREAM = frozenset(get_args(Downstream))
 
 
 def _nobody(_outcome: PublishOutcome, _source: bytes | None) -> None:
@@ -275,6 +277,9 @@ class Host(Successions):
         """A message for this component, from another process. Questions wait for their turn."""
         if component not in self.hosted:
             self.counters["message_for_nobody"] += 1
+            return
+        if type(message) in _DOWNSTREAM:
+            self._feed_message(component, edge, message, None)
             return
         if edge.startswith(GUESTS) and isinstance(message, Upstream):
             if not isinstance(message, Curiosity | EventCuriosity):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from runtime.batch import Batch
 from runtime.columns import Same, taken
-from runtime.kernels.copy_rows import CopyRows, Integers
+from runtime.kernels.copy_rows import CopyRows, Integers, Meta
 from runtime.operators.operator import Operator
 from runtime.plan import Relation, ValueType
 
@@ -43,6 +43,7 @@ class ColumnarCopy(Operator):
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self._use(CopyRows(output))
+        self._has_no_floats = ValueType.FLOAT not in self.table.kinds
         self._taken = Batch.empty(output.width)
 
     def _use(self, table: CopyRows) -> None:
@@ -62,16 +63,18 @@ class ColumnarCopy(Operator):
         raise AssertionError("a copy takes whole batches")
 
     def take(self, edge: int, batch: Batch) -> Sequence[int]:
-        self._taken = batch
+        self._taken = batch if batch.lineages is None else replace(batch, lineages=None)
+        if len(batch.max_ticks) == 1 and self._has_no_floats:  # single changes: the shortest way
+            visible = batch.visible
+            is_visible = visible.value if type(visible) is Same else visible[0]
+            touched = self.table.take_row(*[column[0] for column in batch.columns], is_visible, batch.max_ticks[0])
+            if touched is not None:
+                return touched
         return self.table.take(self._packed(batch))
 
     def _packed(self, batch: Batch) -> Integers:
         """All columns, `visible` and `max_ticks` as one array."""
         kinds = self.table.kinds
-        if len(batch) == 1 and ValueType.FLOAT not in kinds:  # single changes: a list is the shortest way
-            values: Any = [column[0] for column in (*batch.columns, batch.visible, batch.max_ticks)]
-            with suppress(TypeError):  # null, in a row that is not visible
-                return np.frombuffer(array("q", values), np.int64).reshape(-1, 1)
         packed = np.empty((len(kinds) + 2, len(batch)), np.int64)
         for number, kind in enumerate(kinds):
             row = packed[number].view(np.float64) if kind is ValueType.FLOAT else packed[number]
@@ -86,19 +89,22 @@ class ColumnarCopy(Operator):
         """Nothing to prepare: the changes of the last batch are always known."""
 
     def changed(self, touched: Sequence[int]) -> Batch:
+        rows = self._taken
+        if self.table.numbers[Meta.SEEN] == len(rows.max_ticks):  # usually: they are passed on as they came
+            return rows
         return self._changes_at(self.table.seen())
 
     def latest(self, touched: Sequence[int]) -> Batch:
         return self.changed(touched).latest(self.relation.key_width)
 
     def every_change(self, touched: Sequence[int]) -> Batch:
+        rows = self._taken
+        if self.table.numbers[Meta.CHANGES] == len(rows.max_ticks):
+            return rows
         return self._changes_at(self.table.changes())
 
     def _changes_at(self, positions: Integers) -> Batch:
-        """Usually all of them: then they are passed on as they came."""
         rows = self._taken
-        if len(positions) == len(rows):
-            return Batch(rows.columns, rows.max_ticks, rows.visible)
         where = cast("Sequence[int]", positions)
         columns = tuple(taken(column, where) for column in rows.columns)
         return Batch(columns, taken(rows.max_ticks, where), taken(rows.visible, where))

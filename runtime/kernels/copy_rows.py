@@ -8,6 +8,7 @@ loops of `copy_loops.py` write into the arrays but never grow them: `reserve` ma
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,9 +81,13 @@ class CopyRows:
         self.meta = np.zeros(Meta.WIDTH, np.int64)
         self.numbers = self.meta.data
         self._always = int(relation.versioned)
+        self._row = np.zeros((self.width + 2, 1), np.int64)
+        self._row_data = self._row.data
+        self._pack_row = struct.Struct(f"={self.width + 2}q").pack_into
         self._rows_taken = 0
         self._journal = Journal()
         self._capacity = 0
+        self._refreshed = -1  # slots that `visible` and `max_tick` have
         self._batch_capacity = 0
         self._touched: Sequence[int] = ()
         self._state: Integers = np.zeros(0, np.int64)
@@ -96,7 +101,7 @@ class CopyRows:
     # Capacity
 
     def _reserve(self, rows: int) -> None:
-        wanted = self.count - self.numbers[Meta.FREE] + rows
+        wanted = self.numbers[Meta.COUNT] - self.numbers[Meta.FREE] + rows
         if wanted > self._capacity:
             self._grow_slots(max(2 * self._capacity, wanted))
         if rows > self._batch_capacity:
@@ -109,17 +114,28 @@ class CopyRows:
         self._journal.grow(capacity)
         self._capacity = capacity
         self._grid = self._state.reshape(capacity, self.stride)
+        self._refreshed = -1
         self._table = np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int64)  # at most half full
         slots = np.flatnonzero(self._grid[: self.count, self.stride - 1])
         fill_table(self._table, slots, [self._grid[slots, number] for number in range(self.key_width)])
+        self._gather_arrays()
         self._refresh()
 
     def _grow_batch(self, rows: int) -> None:
         self._lists = {name: np.zeros(rows, np.int64) for name in ("touched", "changes", "seen", "hidden")}
         self._batch_capacity = rows
+        self._gather_arrays()
+
+    def _gather_arrays(self) -> None:
+        """What the loop gets with every batch."""
+        self._arrays = (self._table, self._state, self._stamps, self._free, *self._lists.values(), self.meta)
 
     def _refresh(self) -> None:
-        count = self.count
+        """After each batch: only if there are more slots is there anything to do."""
+        count = self.numbers[Meta.COUNT]
+        if count == self._refreshed:
+            return
+        self._refreshed = count
         self.visible = self._grid[:count, self.width].data
         self.max_tick = self._grid[:count, self.width + 1].data
 
@@ -134,20 +150,28 @@ class CopyRows:
         """Rows by column, then visible, then max_tick; the touched slots, each once, until the next batch comes."""
         rows = batch.shape[1]
         self._reserve(rows)
-        lists = self._lists
-        arrays = [self._table, self._state, self._stamps, self._free, *lists.values(), self.meta]
         native = self.tier.native
         if native is not None:
-            native[0](rows, self.key_width, self.stride, self._always, batch, *arrays)
+            native[0](rows, self.key_width, self.stride, self._always, batch, *self._arrays)
         else:
             self._rows_taken += rows
             if self._rows_taken >= NATIVE_ROWS:
                 self.tier.request()
-            plain = (array.data for array in arrays)
+            plain = (array.data for array in self._arrays)
             copy_loops.loop_0(rows, self.key_width, self.stride, self._always, batch.data, *plain)
         self._refresh()
-        self._touched = ticks(lists["touched"][: self.numbers[Meta.TOUCHED]])
+        touched = self._lists["touched"][: self.numbers[Meta.TOUCHED]]
+        self._touched = touched.tolist() if rows == 1 else ticks(touched)
         return self._touched
+
+    def take_row(self, *values: Any) -> Sequence[int] | None:
+        """As `take`, for a single row of whole numbers and truths, without making arrays. None if something else is
+        among them (null, in a row that is not visible): nothing has changed then."""
+        try:
+            self._pack_row(self._row_data, 0, *values)
+        except struct.error:
+            return None
+        return self.take(self._row)
 
     def changes(self) -> Integers:
         """Positions in the last batch of rows that changed something."""
@@ -172,8 +196,11 @@ class CopyRows:
         visible = self.visible
         if slots is not self._touched:
             return [slot for slot in slots if not visible[slot]]
-        hidden = self._lists["hidden"][: self.numbers[Meta.HIDDEN]].tolist()
-        return [slot for slot in dict.fromkeys(hidden) if not visible[slot]] if hidden else []
+        count = self.numbers[Meta.HIDDEN]
+        if not count:
+            return []
+        hidden = self._lists["hidden"][:count].tolist()
+        return [slot for slot in dict.fromkeys(hidden) if not visible[slot]]
 
     # The journal
 

@@ -21,32 +21,25 @@ MARKS_MAX = 16_384
 """So many touched rows may wait to be entered: all at once they cost little more than one batch."""
 
 
+FEW = 16
+"""Slots of one mark that are kept as they are: making an array of them would take longer than all the rest."""
+
+
 class Journal:
     """`last_step` by slot is up to date only after `enter`."""
 
-    __slots__ = (
-        "_count",
-        "_few",
-        "_last_step",
-        "_mark_counts",
-        "_mark_slots",
-        "_mark_steps",
-        "_marks_count",
-        "_slots",
-        "_steps",
-    )
+    __slots__ = ("_count", "_few_slots", "_few_steps", "_last_step", "_marks", "_marks_count", "_slots", "_steps")
 
     def __init__(self) -> None:
         self._last_step: Integers = np.zeros(0, np.int64)
         self._steps: Integers = np.zeros(SLACK, np.int64)
         self._slots: Integers = np.zeros(SLACK, np.int64)
         self._count = 0
-        # Marks that are not entered yet: step and number of slots of each, all slots, and those of the last few marks.
-        self._mark_steps: list[int] = []
-        self._mark_counts: list[int] = []
-        self._mark_slots: list[Integers] = []
-        self._few: list[int] = []
+        # What is not entered yet, in this order: batches as (steps, slots), then marks of few slots, one by one.
+        self._marks: list[tuple[Integers, Integers]] = []
         self._marks_count = 0
+        self._few_steps: list[int] = []
+        self._few_slots: list[int] = []
 
     def grow(self, capacity: int) -> None:
         """Room for slots below this number."""
@@ -57,23 +50,21 @@ class Journal:
     def mark(self, slots: Sequence[int], step: int) -> None:
         """These slots were touched in this step, which is not lower than any before; each is named once."""
         count = len(slots)
-        if not count:
-            return
-        self._mark_steps.append(step)
-        self._mark_counts.append(count)
-        if type(slots) is list:
-            self._few += slots
+        if count <= FEW:
+            for slot in slots:
+                self._few_slots.append(slot)
+                self._few_steps.append(step)
         else:
             self._gather_few()
-            self._mark_slots.append(np.array(slots, np.int64))
+            self._marks.append((np.full(count, step, np.int64), np.array(slots, np.int64)))
         self._marks_count += count
         if self._marks_count > MARKS_MAX:
             self._enter()
 
     def _gather_few(self) -> None:
-        if self._few:
-            self._mark_slots.append(np.array(self._few, np.int64))
-            self._few = []
+        if self._few_slots:
+            self._marks.append((np.array(self._few_steps, np.int64), np.array(self._few_slots, np.int64)))
+            self._few_steps, self._few_slots = [], []
 
     def last_step(self) -> Integers:
         """By slot."""
@@ -89,12 +80,12 @@ class Journal:
         return found
 
     def _enter(self) -> None:
-        if not self._mark_steps:
-            return
         self._gather_few()
-        slots = np.concatenate(self._mark_slots)
-        steps = np.repeat(self._mark_steps, self._mark_counts)
-        self._mark_steps, self._mark_counts, self._mark_slots, self._marks_count = [], [], [], 0
+        if not self._marks:
+            return
+        slots = np.concatenate([slots for _, slots in self._marks])
+        steps = np.concatenate([steps for steps, _ in self._marks])
+        self._marks, self._marks_count = [], 0
         if self._count + len(slots) > len(self._steps):
             self._squeeze(len(slots))
         end = self._count + len(slots)

@@ -160,17 +160,18 @@ class Component(ABC):
 
     def _message_arrived(self, event: MessageArrived) -> None:
         edge, message = event.edge, event.message
-        if type(message) not in DOWNSTREAM and isinstance(message, Upstream):
-            out_edge = self._out_edge(edge)
-            place = Place(self.name, edge)
-            place.check_epoch(message.receiver_epoch)
-            self._check_upstream(place, message)
-            if not out_edge.meet(message.receiver_epoch):
-                self.counters["dropped.replaced_receiver"] += 1
-                return
-            self._from_receiver(out_edge, message)
-        else:
+        if type(message) not in _UPSTREAM:
             self._from_sender(edge, message)
+            return
+        assert isinstance(message, Upstream)
+        out_edge = self._out_edge(edge)
+        place = Place(self.name, edge)
+        place.check_epoch(message.receiver_epoch)
+        self._check_upstream(place, message)
+        if not out_edge.meet(message.receiver_epoch):
+            self.counters["dropped.replaced_receiver"] += 1
+            return
+        self._from_receiver(out_edge, message)
 
     @abstractmethod
     def _out_edge(self, edge: str) -> OutEdge:
@@ -262,6 +263,8 @@ _HANDLERS: dict[type, str] = {
     CheckpointFailed: "_checkpoint_has_failed",
 }
 """The method that does what each kind of event asks for."""
+
+_UPSTREAM = frozenset(get_args(Upstream))
 
 _SENT = {kind: f"sent.{kind.__name__}" for kind in get_args(Message)}
 """The counter of each kind of message."""

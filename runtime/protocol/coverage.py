@@ -398,13 +398,23 @@ class LineageCoverage:
 
     def contains(self, other: "LineageCoverage") -> bool:
         """Does every lineage contain the other's? False also when the two are incomparable."""
-        return all(mine.contains(theirs) for mine, theirs in self._pairs(other))
+        for mine, theirs in self._pairs(other):
+            if len(mine._firsts) == len(theirs._firsts) == 1:  # nearly always: every message is asked this
+                if theirs._firsts[0] < mine._firsts[0] or theirs._lasts[0] > mine._lasts[0]:
+                    return False
+            elif not mine.contains(theirs):
+                return False
+        return True
 
     def horizon(self) -> int:
         """h(K): the largest tick up to which every lineage covers everything."""
-        if len(self._lineages) == 1:
-            return self._lineages[0].horizon()
-        return min([coverage.horizon() for coverage in self._lineages])
+        lowest = TICK_MAX
+        for part in self._lineages:
+            if not part._firsts or part._firsts[0]:
+                return NO_TICK
+            if part._lasts[0] < lowest:
+                lowest = part._lasts[0]
+        return lowest
 
     def highest(self) -> int:
         """The largest tick that any lineage covers."""
@@ -458,7 +468,15 @@ class LineageCoverage:
             raise CoverageError(f"{len(value)} lineages on the wire where the plan has {lineages_count}")
         if not value:
             raise CoverageError("a component has at least one lineage")
-        return _from_parts(tuple([Coverage.from_wire(part, ranges_max) for part in value]))
+        parts: list[Coverage] = []
+        for part in value:
+            if type(part) is list and len(part) == 2 and ranges_max > 0:  # one range: the usual case, of every message
+                first, length = part
+                if type(first) is type(length) is int and first >= 0 <= length and first + length <= TICK_MAX:
+                    parts.append(_from_lists([first], [first + length]))
+                    continue
+            parts.append(Coverage.from_wire(part, ranges_max))
+        return _from_parts(tuple(parts))
 
     def _pairs(self, other: "LineageCoverage") -> Iterator[tuple[Coverage, Coverage]]:
         if len(self._lineages) != len(other._lineages):

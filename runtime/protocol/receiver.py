@@ -16,7 +16,7 @@ from runtime.plan import Mode
 from runtime.protocol.asking import Asker, jittered
 from runtime.protocol.checkpoint import Checkpoint, EdgeCheckpoint
 from runtime.protocol.component import Component
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.coverage import TICK_MAX, LineageCoverage
 from runtime.protocol.errors import BadCheckpoint, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import PersistCheckpoint, ReportFailed, ReportTrimmed, Restarted
@@ -65,7 +65,12 @@ class Receiver(Component):
         return self._coverage
 
     def horizon(self) -> int:
-        return min([edge.coverage.horizon() for edge in self.in_edges.values()])
+        lowest = TICK_MAX
+        for edge in self.in_edges.values():
+            horizon = edge.coverage.horizon()
+            if horizon < lowest:
+                lowest = horizon
+        return lowest
 
     # Restart
 

@@ -13,6 +13,7 @@ from runtime.protocol.asking import Asker
 from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH, Heartbeat, Knowledge, Snapshot
 from runtime.protocol.parts import Assembly
+from runtime.protocol.validation import types_by_column
 from runtime.rows import Rows
 from runtime.values import Key
 
@@ -34,6 +35,8 @@ class StateInEdge:
         self.index = index
         self.offset = offset
         self.relation = relation
+        self.types = types_by_column(relation)
+        self.lineages_count = lineages_count
         self.asker = asker
         self.coverage = LineageCoverage.empty(lineages_count)
         self.adopted_epoch = NO_EPOCH
@@ -47,10 +50,6 @@ class StateInEdge:
         self.progressed = False
         self.is_ack_armed = False
         self.acked: tuple[int, int, int] | None = None  # the position last acknowledged
-
-    @property
-    def lineages_count(self) -> int:
-        return len(self.coverage)
 
     # Judging
 
@@ -107,7 +106,8 @@ class StateInEdge:
         return message.epoch > self.adopted_epoch
 
     def hear_of(self, epoch: int) -> None:
-        self.newest_epoch = max(self.newest_epoch, epoch)
+        if epoch > self.newest_epoch:
+            self.newest_epoch = epoch
 
     def awaits_newer(self) -> bool:
         """A newer incarnation exists that we have not adopted: whatever the older one says, the question stays open."""
@@ -151,6 +151,8 @@ class StateInEdge:
 
     def release(self) -> Knowledge | None:
         """The next held message that fits now; those that have become stale are dropped."""
+        if not self.held:
+            return None
         self.held = [message for message in self.held if self.judge_knowledge(message) is not Verdict.DROP]
         for i, message in enumerate(self.held):
             if self.judge_knowledge(message) is Verdict.APPLY:

@@ -65,6 +65,27 @@ def _is_within_one_range(ticks: Sequence[int], lineages: Sequence[int], cover: L
     return cover[lineages.value].contains(Coverage.of((lowest, highest)))
 
 
+def types_by_column(relation: Relation) -> tuple[frozenset[type], ...]:
+    """For `is_plain_row`."""
+    return tuple(_TYPES[column.type] for column in relation.columns)
+
+
+def is_plain_row(rows: Batch, types: tuple[frozenset[type], ...]) -> bool:
+    """Is this one row as single changes come, with nothing wrong in it? Quickly; a no means that `check_changes` has to
+    look."""
+    if type(rows) is not Batch or rows.lineages is not None or len(rows.columns) != len(types):
+        return False
+    ticks, visible = rows.max_ticks, rows.visible
+    if type(ticks) is not list or len(ticks) != 1 or type(visible) is not Same or visible._count != 1:
+        return False
+    if type(visible.value) is not bool or type(ticks[0]) is not int or not NO_TICK <= ticks[0] <= TICK_MAX:
+        return False
+    for at, values in enumerate(rows.columns):
+        if type(values) is not list or len(values) != 1 or type(values[0]) not in types[at]:
+            return False
+    return True
+
+
 class Place:
     """Who is checking, for the error's text."""
 

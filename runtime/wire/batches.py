@@ -96,11 +96,16 @@ def _write_lineages(lineages: Any, count: int, out: Outgoing) -> list[object] | 
 def read_batch(value: Any, incoming: Incoming) -> Batch:
     if type(value) is not list or len(value) != 5:
         raise WireGarbage("a batch has five parts")
-    count = read_count(value[0])
-    ticks = read_ticks(value[1], count, incoming)
-    visible = _read_visible(value[2], count, incoming)
-    lineages = None if value[3] is None else _read_lineages(value[3], count, incoming)
-    return Batch(read_columns(value[4], count, incoming, ticks), ticks, visible, lineages)
+    count, described, seen, kinds, columns = value
+    if type(count) is not int or count != 1:
+        count = read_count(count)
+    ticks = read_ticks(described, count, incoming)
+    if seen is True or seen is False:
+        visible: Sequence[bool] = Same(seen, count)
+    else:
+        visible = _read_visible(seen, count, incoming)
+    lineages = None if kinds is None else _read_lineages(kinds, count, incoming)
+    return Batch(read_columns(columns, count, incoming, ticks), ticks, visible, lineages)
 
 
 def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int]:
@@ -117,8 +122,6 @@ def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int
 
 
 def _read_visible(value: Any, count: int, incoming: Incoming) -> Sequence[bool]:
-    if value is True or value is False:
-        return Same(value, count)
     if value != _SOME_VISIBLE:
         raise WireGarbage("visibility that is neither all, none nor some")
     return flags(read_bits(count, incoming))

@@ -54,6 +54,7 @@ class Form:
 
 Description = int | list[Any]
 
+_VALUES: Final = Form.VALUES  # looked up for every value of a single row
 _INT64: Final = np.dtype("<i8")
 _FLOAT64: Final = np.dtype("<f8")
 _CODES: Final[dict[int, np.dtype[Any]]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
@@ -265,17 +266,22 @@ def read_columns(
     if type(descriptions) is not list:
         raise WireGarbage("columns are a list")
     if count == 1:
-        return tuple([_read_single(description, incoming, ticks) for description in descriptions])
+        return _read_row(descriptions, incoming, ticks)
     return tuple([read_column(description, count, incoming, ticks) for description in descriptions])
 
 
-def _read_single(description: Any, incoming: Incoming, ticks: Sequence[int] | None) -> Sequence[Value]:
-    """As `read_column`, for a single row."""
-    if type(description) is list and len(description) == 2 and description[0] == Form.VALUES:
-        values = description[1]
-        if type(values) is list and len(values) == 1 and type(values[0]) is int and values[0] <= INT_MAX:
-            return values
-    return read_column(description, 1, incoming, ticks)
+def _read_row(descriptions: list[Any], incoming: Incoming, ticks: Sequence[int] | None) -> tuple[Sequence[Value], ...]:
+    """As `read_column` for each. Single rows are what latency is about, and nearly all their values are whole numbers
+    in the header: those are checked here and now."""
+    found: list[Sequence[Value]] = []
+    for description in descriptions:
+        if type(description) is list and len(description) == 2 and description[0] == _VALUES:
+            values = description[1]
+            if type(values) is list and len(values) == 1 and type(values[0]) is int and values[0] <= INT_MAX:
+                found.append(values)
+                continue
+        found.append(read_column(description, 1, incoming, ticks))
+    return tuple(found)
 
 
 def read_column(

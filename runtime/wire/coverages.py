@@ -45,15 +45,17 @@ def _write_part(wire: list[int], out: Outgoing) -> object:
 def read_coverage(value: Any, incoming: Incoming) -> LineageCoverage:
     if type(value) is not list:
         raise WireGarbage("a coverage is a list of lineages")
+    for at, part in enumerate(value):
+        if type(part) is int:
+            value[at] = _read_long(part, incoming)
     try:
-        return LineageCoverage.from_wire([_read_part(part, incoming) for part in value], len(value), RANGES_MAX)
+        return LineageCoverage.from_wire(value, len(value), RANGES_MAX)
     except CoverageError as broken:
         raise WireGarbage(str(broken)) from None
 
 
-def _read_part(value: Any, incoming: Incoming) -> object:
-    if type(value) is not int:
-        return value
+def _read_long(value: int, incoming: Incoming) -> list[int]:
+    """The numbers of so many ranges in the body."""
     ranges = whole(value)
     if ranges > RANGES_MAX:
         raise WireTooLarge(f"a coverage of {ranges} ranges, the bound is {RANGES_MAX}")

@@ -160,6 +160,13 @@ def whole(value: Any, lowest: int = 0) -> int:
     return value
 
 
+def check_wholes(*values: Any) -> None:
+    """All of them must be what `whole` accepts."""
+    for value in values:
+        if type(value) is not int or not 0 <= value <= INT_MAX:
+            whole(value)
+
+
 def name_out(value: str) -> str:
     """A name that the peer will accept."""
     if len(value) * 4 > NAME_BYTES_MAX and len(value.encode("utf-8", "replace")) > NAME_BYTES_MAX:

@@ -6,7 +6,7 @@ field only has its type and 64 bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, assert_never
 
 from runtime.protocol.coverage import NO_TICK
@@ -30,7 +30,7 @@ from runtime.wire.batches import read_batch, write_batch
 from runtime.wire.columns import read_columns, write_columns
 from runtime.wire.coverages import read_coverage, write_coverage
 from runtime.wire.errors import WireError, WireGarbage, WireTooLarge
-from runtime.wire.framing import Buffer, Incoming, Outgoing, name, name_out, open_frames, whole
+from runtime.wire.framing import Buffer, Incoming, Outgoing, check_wholes, name, name_out, open_frames, whole
 from runtime.wire.limits import KEYS_MAX
 
 
@@ -70,7 +70,10 @@ def read_message(incoming: Incoming) -> tuple[str, Message]:
     fields = incoming.fields
     try:
         edge = name(fields[0])
-        message = _read(incoming.kind, fields[1:], incoming)
+        read = _READERS.get(incoming.kind)
+        if read is None:
+            raise WireGarbage(f"a message of unknown kind {incoming.kind}")
+        message = read(fields[1:], incoming)
         incoming.finish()
     except WireError:
         raise
@@ -124,41 +127,31 @@ def _write_keys(keys: tuple[Key, ...], out: Outgoing) -> list[object]:
     return [len(keys), write_columns(list(zip(*keys, strict=True)), len(keys), out)]
 
 
-def _read(kind: int, fields: list[Any], incoming: Incoming) -> Message:
-    match kind:
-        case Kind.EVENTS:
-            cover, rows = fields
-            return Events(read_coverage(cover, incoming), read_batch(rows, incoming))
-        case Kind.KNOWLEDGE | Kind.SNAPSHOT:
-            return _read_state(kind, fields, incoming)
-        case Kind.HEARTBEAT:
-            epoch, step, coverage = fields
-            return Heartbeat(whole(epoch), whole(step), read_coverage(coverage, incoming))
-        case Kind.PART:
-            index, count, rows_count, revision, inner, inner_fields = fields
-            message = _read_state(inner, inner_fields, incoming)
-            return Part(whole(index), whole(count), whole(rows_count), whole(revision), message)
-        case Kind.TRIMMED:
-            (ranges,) = fields
-            return Trimmed(read_coverage(ranges, incoming))
-        case _:
-            return _read_upstream(kind, fields, incoming)
+def _read_events(fields: list[Any], incoming: Incoming) -> Events:
+    cover, rows = fields
+    return Events(read_coverage(cover, incoming), read_batch(rows, incoming))
 
 
-def _read_state(kind: int, fields: list[Any], incoming: Incoming) -> Knowledge | Snapshot:
-    if kind == Kind.KNOWLEDGE:
-        epoch, from_step, to_step, coverage, rows, filtered_for, floor = fields
-        return Knowledge(
-            whole(epoch),
-            whole(from_step),
-            whole(to_step),
-            read_coverage(coverage, incoming),
-            read_batch(rows, incoming),
-            None if filtered_for is None else whole(filtered_for),
-            whole(floor, NO_TICK),
-        )
-    if kind != Kind.SNAPSHOT:
-        raise WireGarbage(f"a part of a message of kind {kind}")
+def _read_trimmed(fields: list[Any], incoming: Incoming) -> Trimmed:
+    (ranges,) = fields
+    return Trimmed(read_coverage(ranges, incoming))
+
+
+def _read_knowledge(fields: list[Any], incoming: Incoming) -> Knowledge:
+    epoch, from_step, to_step, coverage, rows, filtered_for, floor = fields
+    check_wholes(epoch, from_step, to_step)
+    return Knowledge(
+        epoch,
+        from_step,
+        to_step,
+        read_coverage(coverage, incoming),
+        read_batch(rows, incoming),
+        None if filtered_for is None else whole(filtered_for),
+        whole(floor, NO_TICK),
+    )
+
+
+def _read_snapshot(fields: list[Any], incoming: Incoming) -> Snapshot:
     epoch, to_step, coverage, horizon, complete, floor, rows, filtered_for = fields
     if type(complete) is not bool:
         raise WireGarbage("a snapshot is complete or not")
@@ -174,29 +167,54 @@ def _read_state(kind: int, fields: list[Any], incoming: Incoming) -> Knowledge |
     )
 
 
-def _read_upstream(kind: int, fields: list[Any], incoming: Incoming) -> Message:
-    match kind:
-        case Kind.EVENT_CURIOSITY:
-            receiver_epoch, wanted = fields
-            return EventCuriosity(whole(receiver_epoch), read_coverage(wanted, incoming))
-        case Kind.CURIOSITY:
-            receiver_epoch, adopted_epoch, applied_step, coverage = fields
-            epochs = whole(receiver_epoch), whole(adopted_epoch)
-            return Curiosity(*epochs, whole(applied_step), read_coverage(coverage, incoming))
-        case Kind.EVENT_ACK:
-            receiver_epoch, coverage = fields
-            return EventAck(whole(receiver_epoch), read_coverage(coverage, incoming))
-        case Kind.ACK:
-            receiver_epoch, adopted_epoch, applied_step, horizon = fields
-            return Ack(whole(receiver_epoch), whole(adopted_epoch), whole(applied_step), whole(horizon, NO_TICK))
-        case Kind.QUENCH:
-            receiver_epoch, count, columns = fields
-            return Quench(whole(receiver_epoch), _read_keys(count, columns, incoming))
-        case Kind.DURABLE:
-            receiver_epoch, horizon = fields
-            return Durable(whole(receiver_epoch), whole(horizon, NO_TICK))
-        case _:
-            raise WireGarbage(f"a message of unknown kind {kind}")
+def _read_heartbeat(fields: list[Any], incoming: Incoming) -> Heartbeat:
+    epoch, step, coverage = fields
+    check_wholes(epoch, step)
+    return Heartbeat(epoch, step, read_coverage(coverage, incoming))
+
+
+def _read_part(fields: list[Any], incoming: Incoming) -> Part:
+    index, count, rows_count, revision, kind, inner = fields
+    message: Knowledge | Snapshot
+    if kind == Kind.KNOWLEDGE:
+        message = _read_knowledge(inner, incoming)
+    elif kind == Kind.SNAPSHOT:
+        message = _read_snapshot(inner, incoming)
+    else:
+        raise WireGarbage(f"a part of a message of kind {kind}")
+    return Part(whole(index), whole(count), whole(rows_count), whole(revision), message)
+
+
+def _read_event_curiosity(fields: list[Any], incoming: Incoming) -> EventCuriosity:
+    receiver_epoch, wanted = fields
+    return EventCuriosity(whole(receiver_epoch), read_coverage(wanted, incoming))
+
+
+def _read_curiosity(fields: list[Any], incoming: Incoming) -> Curiosity:
+    receiver_epoch, adopted_epoch, applied_step, coverage = fields
+    check_wholes(receiver_epoch, adopted_epoch, applied_step)
+    return Curiosity(receiver_epoch, adopted_epoch, applied_step, read_coverage(coverage, incoming))
+
+
+def _read_event_ack(fields: list[Any], incoming: Incoming) -> EventAck:
+    receiver_epoch, coverage = fields
+    return EventAck(whole(receiver_epoch), read_coverage(coverage, incoming))
+
+
+def _read_ack(fields: list[Any], _incoming: Incoming) -> Ack:
+    receiver_epoch, adopted_epoch, applied_step, horizon = fields
+    check_wholes(receiver_epoch, adopted_epoch, applied_step)
+    return Ack(receiver_epoch, adopted_epoch, applied_step, whole(horizon, NO_TICK))
+
+
+def _read_quench(fields: list[Any], incoming: Incoming) -> Quench:
+    receiver_epoch, count, columns = fields
+    return Quench(whole(receiver_epoch), _read_keys(count, columns, incoming))
+
+
+def _read_durable(fields: list[Any], _incoming: Incoming) -> Durable:
+    receiver_epoch, horizon = fields
+    return Durable(whole(receiver_epoch), whole(horizon, NO_TICK))
 
 
 def _read_keys(count: Any, descriptions: Any, incoming: Incoming) -> tuple[Key, ...]:
@@ -204,3 +222,20 @@ def _read_keys(count: Any, descriptions: Any, incoming: Incoming) -> tuple[Key, 
         raise WireTooLarge(f"{count} keys, the bound is {KEYS_MAX}")
     columns = read_columns(descriptions, count, incoming)
     return tuple(zip(*columns, strict=True)) if columns else ((),) * count
+
+
+_READERS: Final[dict[int, Callable[[list[Any], Incoming], Message]]] = {
+    Kind.EVENTS: _read_events,
+    Kind.TRIMMED: _read_trimmed,
+    Kind.KNOWLEDGE: _read_knowledge,
+    Kind.SNAPSHOT: _read_snapshot,
+    Kind.HEARTBEAT: _read_heartbeat,
+    Kind.PART: _read_part,
+    Kind.EVENT_CURIOSITY: _read_event_curiosity,
+    Kind.CURIOSITY: _read_curiosity,
+    Kind.EVENT_ACK: _read_event_ack,
+    Kind.ACK: _read_ack,
+    Kind.QUENCH: _read_quench,
+    Kind.DURABLE: _read_durable,
+}
+"""A message from its fields, without the edge's name."""

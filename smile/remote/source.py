@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from compiler.plan.build import ProgramPlan, ViewPlan
@@ -69,7 +70,7 @@ class LeafSource:
         width = self._plan.side.layout.relation.key_width
 
         def tell(told: Stepped | Deliver) -> None:
-            if isinstance(told, Stepped):
+            if type(told) is Stepped:
                 see(told.rows.latest(width) if latest else told.rows, told.horizon)
 
         self._open(leaf_of(self._plan, Emit.CHANGES), tell, watch=True)
@@ -132,7 +133,7 @@ class LeafSource:
 
     def _forget_if_many(self) -> None:
         """Not now: the leaf may be in the middle of telling."""
-        if self._forgets and not self._is_forgetting and len(self._leaf().operator.rows) > EVENTS_KEPT_MAX:
+        if not self._is_forgetting and len(self._leaf().operator.rows) > EVENTS_KEPT_MAX:
             self._is_forgetting = True
             self._connection.later(self._forget)
 
@@ -159,7 +160,7 @@ class LeafSource:
         def start(kept: Checkpoint | None) -> LeafHandle:
             with public_errors():
                 return self._connection.open_leaf(
-                    plan, leaf, lambda what: self._told(told, what), watch=watch, digest=self._digest, kept=kept
+                    plan, leaf, partial(self._told, told), watch=watch, digest=self._digest, kept=kept
                 )
 
         self._start = start
@@ -169,16 +170,18 @@ class LeafSource:
 
     def _told(self, told: Callable[[Stepped | Deliver], None], what: Stepped | Deliver) -> None:
         if self._handle is not None and self._broken is None:
-            self._epoch = self._epoch or self._handle.leaf.epoch
+            epoch = self._handle.leaf.epoch
+            self._epoch = self._epoch or epoch
             is_anew = self._kept is not None and isinstance(what, Deliver) and what.kind == "snapshot"
-            if is_anew or self._handle.leaf.epoch != self._epoch:
+            if is_anew or epoch != self._epoch:
                 # By a mistake of ours. What it tells now does not continue what was told: nobody may hear it.
                 self._broken = "this process's copy of the view broke and had to start again: subscribe anew"
         if self._broken is not None:
             return
         if self._early is None:
             told(what)
-            self._forget_if_many()
+            if self._forgets:
+                self._forget_if_many()
         else:
             self._early.append(lambda: told(what))
 
