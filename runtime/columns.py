@@ -84,7 +84,11 @@ class Same(_Column[T]):
         return f"Same({self.value!r}, {self._count})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> _Array:
-        return np.full(self._count, self.value, dtype)
+        if dtype is None:
+            return np.full(self._count, self.value)
+        made = np.empty(self._count, dtype)
+        made.fill(self.value)
+        return made
 
 
 Sequence.register(Same)

@@ -229,7 +229,7 @@ class Subscription:
         self._squeeze_at = queue_rows
         self._closed = False
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._waiters: list[threading.Lock] = []  # of readers: each waits for its own to be released
         self._listeners: list[Callable[[], object]] = []
 
     # For the system
@@ -258,7 +258,7 @@ class Subscription:
 
     def fail(self, failure: SmileError) -> None:
         """The view has stopped: readers are told after what is still queued."""
-        with self._changed:
+        with self._lock:
             if self.failure is None:
                 self.failure = failure
                 log.error("subscription %s: %s", self.name, failure)
@@ -291,13 +291,15 @@ class Subscription:
                 self._rows += len(delivery.rows)
 
     def _wake(self) -> None:
-        self._changed.notify_all()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.release()
         for listener in self._listeners:
             listener()
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this, from any thread, whenever there is something to read or the end has come."""
-        with self._changed:
+        with self._lock:
             self._listeners.append(listener)
 
     # For the reader
@@ -339,8 +341,8 @@ class Subscription:
         """The next batch; None when the subscription is closed or nothing came in time."""
         limit = self._timeout if timeout is None else timeout
         end = None if limit is None else monotonic() + limit
-        with self._changed:
-            while True:
+        while True:
+            with self._lock:
                 batch = self._take()
                 if batch is not None:
                     return batch
@@ -351,14 +353,28 @@ class Subscription:
                 left = None if end is None else end - monotonic()
                 if left is not None and left <= 0:
                     return None
-                self._changed.wait(self._patience(left))
+                patience = self._patience(left)
+                waiter = threading.Lock()
+                waiter.acquire()
+                self._waiters.append(waiter)
+            self._wait_for(waiter, patience)
+
+    def _wait_for(self, waiter: threading.Lock, patience: float | None) -> None:
+        """Until somebody wakes this reader, or as long as it has patience. A condition does the same in more steps."""
+        if not waiter.acquire(timeout=-1 if patience is None else patience):
+            with self._lock:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
 
     def due_in(self) -> float | None:
         """Seconds until what is queued may be read (`every`); None if nothing is queued."""
         return max(0.0, self._next_us / 1e6 - monotonic()) if self._queue else None
 
     def _patience(self, left: float | None) -> float | None:
-        return min((one for one in (left, self.due_in()) if one is not None), default=None)
+        due = self.due_in()
+        if due is None or left is None:
+            return left if due is None else due
+        return min(left, due)
 
     def _take(self, *, flush: bool = False) -> ChangeBatch | None:
         with self._lock:
@@ -383,7 +399,7 @@ class Subscription:
 
     def close(self) -> None:
         """No more changes; what is queued can still be read."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +43,7 @@ class ShownColumn:
             if isinstance(first, Numbers) and isinstance(second, Numbers):
                 # Both are not negative: the difference cannot overflow.
                 return numbers(first.view(np.ndarray) - second.view(np.ndarray))
-            return [_difference(one, other) for one, other in zip(first, second, strict=True)]
+            return list(map(_difference, first, second))
         assert self.average is not None
         return [self.average(total, count) for total, count in zip(first, second, strict=True)]
 
@@ -54,10 +55,7 @@ class ShownColumn:
         return list(values) if self.decode is None else list(map(self.decode, values))
 
 
-def _difference(one: Value, other: Value) -> Value:
-    assert isinstance(one, int | float)
-    assert isinstance(other, int | float)
-    return one - other
+_difference: Callable[[Any, Any], Value] = operator.sub
 
 
 class ViewReader:

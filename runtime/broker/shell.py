@@ -247,6 +247,8 @@ class Shell(ABC):
                         name, instruction.producer, instruction.sequence, instruction.ticks, instruction.repeated
                     )
                 )
+            elif type(instruction) is Stepped:
+                self._tell(hosted, instruction)
             elif type(instruction) is ArmTimer:
                 self._timers.arm(name, instruction.name, self._due_us(instruction))
             else:
@@ -294,7 +296,7 @@ class Shell(ABC):
                 if instruction.edge in hosted.second_edges:  # it catches up beside everything else
                     instruction = replace(instruction, rows_max=min(instruction.rows_max, SECOND_ROWS_MAX))
                 self.logs.read_later(name, hosted.log, instruction, source if instruction.edge == edge else None)
-            case Deliver() | Stepped():
+            case Deliver():
                 self._tell(hosted, instruction)
             case RefusePublish():
                 self._outcomes.append(_refusal(hosted, instruction))

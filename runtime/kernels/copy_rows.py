@@ -101,7 +101,7 @@ class CopyRows:
     # Capacity
 
     def _reserve(self, rows: int) -> None:
-        wanted = self.numbers[Meta.COUNT] - self.numbers[Meta.FREE] + rows
+        wanted = self.count - self.numbers[Meta.FREE] + rows
         if wanted > self._capacity:
             self._grow_slots(max(2 * self._capacity, wanted))
         if rows > self._batch_capacity:
@@ -114,7 +114,6 @@ class CopyRows:
         self._journal.grow(capacity)
         self._capacity = capacity
         self._grid = self._state.reshape(capacity, self.stride)
-        self._refreshed = -1
         self._table = np.full(1 << (2 * capacity - 1).bit_length(), -1, np.int64)  # at most half full
         slots = np.flatnonzero(self._grid[: self.count, self.stride - 1])
         fill_table(self._table, slots, [self._grid[slots, number] for number in range(self.key_width)])
@@ -131,11 +130,7 @@ class CopyRows:
         self._arrays = (self._table, self._state, self._stamps, self._free, *self._lists.values(), self.meta)
 
     def _refresh(self) -> None:
-        """After each batch: only if there are more slots is there anything to do."""
-        count = self.numbers[Meta.COUNT]
-        if count == self._refreshed:
-            return
-        self._refreshed = count
+        count = self._refreshed = self.count
         self.visible = self._grid[:count, self.width].data
         self.max_tick = self._grid[:count, self.width + 1].data
 
@@ -149,7 +144,9 @@ class CopyRows:
     def take(self, batch: Integers) -> Sequence[int]:
         """Rows by column, then visible, then max_tick; the touched slots, each once, until the next batch comes."""
         rows = batch.shape[1]
-        self._reserve(rows)
+        numbers = self.numbers
+        if rows > self._batch_capacity or numbers[Meta.COUNT] - numbers[Meta.FREE] + rows > self._capacity:
+            self._reserve(rows)
         native = self.tier.native
         if native is not None:
             native[0](rows, self.key_width, self.stride, self._always, batch, *self._arrays)
@@ -159,8 +156,9 @@ class CopyRows:
                 self.tier.request()
             plain = (array.data for array in self._arrays)
             copy_loops.loop_0(rows, self.key_width, self.stride, self._always, batch.data, *plain)
-        self._refresh()
-        touched = self._lists["touched"][: self.numbers[Meta.TOUCHED]]
+        if numbers[Meta.COUNT] != self._refreshed:
+            self._refresh()
+        touched = self._lists["touched"][: numbers[Meta.TOUCHED]]
         self._touched = touched.tolist() if rows == 1 else ticks(touched)
         return self._touched
 

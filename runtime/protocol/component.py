@@ -38,7 +38,7 @@ from runtime.protocol.events import (
     WatchBegun,
     WatchEnded,
 )
-from runtime.protocol.messages import DOWNSTREAM, Message, Upstream
+from runtime.protocol.messages import Message, Upstream
 from runtime.protocol.out_edge import OutEdge
 from runtime.protocol.validation import Place
 

@@ -28,7 +28,7 @@ class RemoteSubscription(Subscription):
 
     def unread(self) -> Delivery | None:
         """What is not handed out yet, as one delivery."""
-        with self._changed:
+        with self._lock:
             waiting = list(self._queue)
             if self._reading is not None:
                 waiting.insert(0, _after(*self._reading))

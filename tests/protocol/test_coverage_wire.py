@@ -129,3 +129,11 @@ def test_hostile_lineages_raise_nothing_but_coverage_errors(value: object, linea
     assert isinstance(value, list)
     assert read.to_wire() == value
     assert len(read) == lineages_count
+
+
+@given(st.lists(st.tuples(coverages, coverages), min_size=1, max_size=4))
+def test_lineages_are_compared_one_by_one(pairs: list[tuple[Coverage, Coverage]]) -> None:
+    """One range each is the usual case and has a way of its own."""
+    mine, theirs = (LineageCoverage(parts) for parts in zip(*pairs, strict=True))
+    assert mine.contains(theirs) == all(one.contains(other) for one, other in pairs)
+    assert mine.horizon() == min(one.horizon() for one, _ in pairs)
