@@ -472,7 +472,9 @@ class LineageCoverage:
             if type(part) is list and len(part) == 2 and ranges_max > 0:  # one range: the usual case, of every message
                 first, length = part
                 if type(first) is type(length) is int and first >= 0 <= length and first + length <= TICK_MAX:
-                    parts.append(_from_lists([first], [first + length]))
+                    made = Coverage.__new__(Coverage)
+                    made._firsts, made._lasts = [first], [first + length]
+                    parts.append(made)
                     continue
             parts.append(Coverage.from_wire(part, ranges_max))
         return _from_parts(tuple(parts))

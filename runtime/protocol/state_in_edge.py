@@ -151,8 +151,6 @@ class StateInEdge:
 
     def release(self) -> Knowledge | None:
         """The next held message that fits now; those that have become stale are dropped."""
-        if not self.held:
-            return None
         self.held = [message for message in self.held if self.judge_knowledge(message) is not Verdict.DROP]
         for i, message in enumerate(self.held):
             if self.judge_knowledge(message) is Verdict.APPLY:

@@ -116,7 +116,7 @@ class StateReceiver(Receiver):
         while following is not None:
             if not self._take(edge, following, following.rows):
                 return
-            following = edge.release()
+            following = edge.release() if edge.held else None
         self._caught_up(edge)
 
     def _check_growth(self, edge: StateInEdge, coverage: LineageCoverage) -> None:

@@ -109,7 +109,9 @@ def read_batch(value: Any, incoming: Incoming) -> Batch:
 
 
 def read_ticks(description: Any, count: int, incoming: Incoming) -> Sequence[int]:
-    ticks: Any = read_column(description, count, incoming)
+    ticks: Any = (
+        read_column(description, count, incoming) if count != 1 else read_columns([description], 1, incoming)[0]
+    )
     if isinstance(ticks, range):
         return ticks
     if isinstance(ticks, np.ndarray):

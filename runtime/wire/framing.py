@@ -10,6 +10,7 @@ frames are what fan-out costs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgpack
@@ -35,6 +36,16 @@ _FIELDS_MAX: Final = 15
 _ALIGNMENT: Final = 8
 _PADDING: Final = tuple(bytes(-size % _ALIGNMENT) for size in range(_ALIGNMENT))
 INT_MAX: Final = 2**63 - 1
+
+
+_unpack = partial(
+    msgpack.unpackb,
+    max_array_len=HEADER_ITEMS_MAX,
+    max_map_len=0,
+    max_ext_len=0,
+    max_str_len=INLINE_BYTES_MAX,
+    max_bin_len=INLINE_BYTES_MAX,
+)
 
 
 class Outgoing:
@@ -80,7 +91,7 @@ class Incoming:
     def __init__(self, kind: int, fields: list[Any], body: Buffer) -> None:
         self.kind = kind
         self.fields = fields
-        self._body = memoryview(body)
+        self._body = body
         self._size = len(body)
         self._at = 0
 
@@ -91,7 +102,7 @@ class Incoming:
         if size < 0 or end > self._size:
             raise WireGarbage(f"a body of {self._size} bytes ends before byte {end}")
         self._at = end + -end % _ALIGNMENT
-        return self._body[first:end]
+        return memoryview(self._body)[first:end]
 
     @property
     def is_finished(self) -> bool:
@@ -114,7 +125,12 @@ def open_frames(frames: Sequence[Buffer]) -> Incoming:
         raise WireGarbage("a header is a list that starts with a version")
     if header[1] != VERSION:
         raise WireVersion(f"wire version {header[1]}, this side speaks {VERSION}")
-    values = _unpack_header(header)
+    try:
+        values: list[Any] = _unpack(header)
+    except (ValueError, TypeError, msgpack.UnpackException) as broken:
+        if "exceeds max" in str(broken):
+            raise WireTooLarge(f"in a header: {broken}") from None
+        raise WireGarbage(f"a header that cannot be read: {broken}") from None
     if len(values) < 3:
         raise WireGarbage("a header has a version, a kind and a body")
     kind, body = values[1], values.pop()
@@ -129,23 +145,6 @@ def open_frames(frames: Sequence[Buffer]) -> Incoming:
     elif type(body) is not bytes:
         raise WireGarbage("a message without its body")
     return Incoming(kind, values[2:], body)
-
-
-def _unpack_header(header: Buffer) -> list[Any]:
-    try:
-        values: list[Any] = msgpack.unpackb(
-            header,
-            max_array_len=HEADER_ITEMS_MAX,
-            max_map_len=0,
-            max_ext_len=0,
-            max_str_len=INLINE_BYTES_MAX,
-            max_bin_len=INLINE_BYTES_MAX,
-        )
-    except (ValueError, TypeError, msgpack.UnpackException) as broken:
-        if "exceeds max" in str(broken):
-            raise WireTooLarge(f"in a header: {broken}") from None
-        raise WireGarbage(f"a header that cannot be read: {broken}") from None
-    return values
 
 
 # Checks of single fields
