@@ -166,6 +166,13 @@ def test_it_grows_and_uses_slots_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copy.table.count == 1_000
 
 
+def test_events_are_told_as_rows_of_a_state() -> None:
+    copy = ColumnarCopy((BARE,), BARE)
+    for ticks_ in ([3], [5, 6]):
+        touched = copy.take(0, Batch.events(ticks_, []))
+        assert copy.changed(touched) == copy.every_change(touched) == Batch((ticks_,), ticks_, Same(True, len(ticks_)))
+
+
 def test_bulk_rows_depend_on_the_horizon() -> None:
     copy = ColumnarCopy((TWO,), TWO)
     copy.take(0, Batch.of_rows(3, [(1, 2, 3), (4, 5, 6)], [7, 8], [True, False]))

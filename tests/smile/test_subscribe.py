@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -73,6 +73,28 @@ def test_an_iteration_waits_and_ends(system: smile.System) -> None:
     thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert brief(found) == [("snapshot", 1, 4), ("changed", 1, 5), ("changed", 2, 1)]
+
+
+def test_all_readers_are_woken_and_none_is_kept(system: smile.System) -> None:
+    with system.subscribe("Sold", timeout=PATIENCE_S) as changes:
+        changes.ready()
+        told: list[object] = []
+        readers = [threading.Thread(target=lambda: told.extend(changes.batches())) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for number in range(50):
+            sell(system, number, 1)
+        end = monotonic() + PATIENCE_S
+        while (len(told) < 50 or len(changes._waiters) < 3) and monotonic() < end:
+            sleep(0.001)
+        assert (len(told), len(changes._waiters)) == (50, 3)
+        assert changes.wait(0.001) is None
+        assert len(changes._waiters) == 3, "one that gave up is forgotten"
+        changes.close()
+        for reader in readers:
+            reader.join(PATIENCE_S)
+            assert not reader.is_alive()
+        assert changes._waiters == []
 
 
 def test_batches_are_columns(system: smile.System) -> None:
