@@ -91,6 +91,8 @@ def test_damaged_wire_values_raise_nothing_but_coverage_errors(pairs: list[Range
 def test_wire_errors_say_what_is_wrong(value: object, reason: str) -> None:
     with pytest.raises(CoverageError, match=reason):
         Coverage.from_wire(value, ranges_max=3)
+    with pytest.raises(CoverageError, match=reason):  # where single ranges have a way of their own
+        LineageCoverage.from_wire([[0, 7], value], 2, ranges_max=3)
 
 
 @pytest.mark.parametrize("value", [[0, 10**5000], [10**5000, 0], [0, -(10**5000)]], ids=["long", "far", "back"])
@@ -137,3 +139,8 @@ def test_lineages_are_compared_one_by_one(pairs: list[tuple[Coverage, Coverage]]
     mine, theirs = (LineageCoverage(parts) for parts in zip(*pairs, strict=True))
     assert mine.contains(theirs) == all(one.contains(other) for one, other in pairs)
     assert mine.horizon() == min(one.horizon() for one, _ in pairs)
+
+
+def test_ranges_that_begin_alike_may_still_lack_something() -> None:
+    mine, theirs = Coverage.of((0, 3), (5, 6)), Coverage.of((0, 2), (5, 9))
+    assert not LineageCoverage([mine]).contains(LineageCoverage([theirs]))

@@ -292,3 +292,29 @@ def test_plain_data_may_be_large() -> None:
 def test_inline_texts_have_their_own_bound() -> None:
     header = msgpack.packb([VERSION, 42, "x" * (INLINE_BYTES_MAX + 1), b""])
     assert isinstance(refusal([header]), WireTooLarge)
+
+
+ROW: list[Any] = [1, [4, [9]], True, None, [[4, [7]]]]
+
+
+def single_change(*numbers: object, row: object = ROW) -> list[bytes]:
+    """Frames of a message with these epoch, steps and floor."""
+    epoch, from_step, to_step, floor = numbers
+    fields = ["e", epoch, from_step, to_step, [[0, 5]], row, None, floor]
+    return [msgpack.packb([VERSION, Kind.KNOWLEDGE, *fields, b""])]
+
+
+def test_numbers_of_a_single_change_are_checked() -> None:
+    good = (1, 0, 1, -1)
+    assert refusal(single_change(*good)) is None
+    for at in range(4):
+        for bad in (-2, 2**63, None, True, 1.0, "1"):
+            damaged = [*good[:at], bad, *good[at + 1 :]]
+            assert isinstance(refusal(single_change(*damaged)), WireGarbage), damaged
+
+
+@pytest.mark.parametrize("values", [[], [7, 8], [2**63], [b"7"], [[7]], None, 7], ids=repr)
+def test_values_of_a_single_row_are_checked(values: object) -> None:
+    good = (1, 0, 1, -1)
+    assert isinstance(refusal(single_change(*good, row=[1, [4, [9]], True, None, [[4, values]]])), WireGarbage)
+    assert isinstance(refusal(single_change(*good, row=[1, [4, values], True, None, [[4, [7]]]])), WireGarbage)
