@@ -22,7 +22,7 @@ import numpy as np
 from runtime.batch import Batch
 from runtime.plan import Emit
 from runtime.protocol.events import Deliver
-from runtime.records import quickly_made
+from runtime.records import record
 from runtime.values import Value
 from smile.errors import SmileError
 from smile.views import ViewReader
@@ -54,8 +54,7 @@ class Change:
     bounds: dict[str, tuple[object, object]] | None = None
 
 
-@quickly_made
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Delivery:
     """What is queued: physical rows, with what is known about each of them, or about all (then once)."""
 
