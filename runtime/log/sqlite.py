@@ -49,7 +49,8 @@ UNPUBLISHED_MAX = 256
 """Publishes that are only in their batches: then a commit writes them to their table, which takes it a millisecond."""
 
 _PAGE_BYTES = 4096
-_COMMIT_PAGES = 3  # of one that does not only append, beside those of its batches
+_BATCH_PAGES = 2  # of a small one, about: sometimes its page is full, and then it is more
+_COMMIT_PAGES = 3  # of a commit that does not only append, beside those of its batches
 
 _INSERT_BATCH = "insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT_PUBLISH = "insert into publishes values (?, ?, ?, ?, ?)"
@@ -259,7 +260,7 @@ class LogDirectory:
         number = self._committed + 1
         synced = self._committed if self._is_synced else self._keeper.synced
         batches = waiting.batches
-        pages = len(batches)
+        pages = _BATCH_PAGES * len(batches)
         with self._guard:
             try:
                 try:
