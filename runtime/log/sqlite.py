@@ -92,6 +92,7 @@ class LogDirectory:
         self._guard = threading.Lock()
         self._waiting: Waiting | None = None
         self._group = Group(self)
+        self._is_sure = True  # what is known here is what is on disk; not if a commit was interrupted
         self._trims: set[int] = set()  # streams with batches that wait for their deletion
         self._opened: set[int] = set()  # streams of which all publishes are in their table or in the next line
         self._unpublished: list[Publish] = []
@@ -264,6 +265,7 @@ class LogDirectory:
         batches = waiting.batches
         pages = _BATCH_PAGES * len(batches)
         with self._guard:
+            self._is_sure = False
             try:
                 try:
                     if not (batches and waiting.only_appends and self._append(waiting, number, synced)):
@@ -274,9 +276,11 @@ class LogDirectory:
                         self.connection.execute("rollback")
                     raise
             except sqlite3.Error as error:
+                self._is_sure = True
                 self.counters["log_failures"] += 1
                 raise as_log_error(self.folder, error) from error
             self._committed = number
+            self._is_sure = True
             self._keeper.wrote(waiting.body_bytes + _PAGE_BYTES * pages)
         if self._is_synced:
             self._keeper.note_synced(number)
@@ -437,7 +441,7 @@ class LogDirectory:
 
     def close(self) -> None:
         if os.getpid() == self._process:  # in a fork the thread is not there, and SQLite's files are the parent's
-            if self._unpublished:
+            if self._unpublished and self._is_sure:
                 with suppress(LogError):  # it is all in the batches
                     self._commit(Waiting(), self._epoch)
             self._keeper.close()

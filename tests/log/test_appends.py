@@ -214,6 +214,38 @@ def test_what_is_stored_before_a_batch_is_not_part_of_it(directory: LogDirectory
         assert [one.events for one in reader.ranges(streams["S"], 0, 99)] == [3]
 
 
+class Interrupting:
+    """A connection that is interrupted just after something was written."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def execute(self, text: str, *values: object) -> sqlite3.Cursor:
+        done: sqlite3.Cursor = self._connection.execute(text, *values)  # type: ignore[arg-type]
+        if text.startswith("insert into batches"):
+            raise KeyboardInterrupt
+        return done
+
+
+def test_closing_after_an_interrupted_commit_writes_nothing(place: Path) -> None:
+    """Nobody here knows of that commit; writing what is known would take it back by half."""
+    directory = LogDirectory(place / "log")
+    log = opened(directory)["S"]
+    log.append(1, batch(10), "p", 1)
+    real = directory.connection
+    directory.connection = Interrupting(real)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        log.append(1, batch(20), "p", 2)
+    directory.connection = real
+    directory.close()
+    with closing(LogDirectory(place / "log")) as after:
+        log = after.stream("S", COLUMNS, producer_window=4)
+        assert [sequence for _, sequence, _ in log.open(2).publishes] == [1, 2]
+
+
 # What is missing
 
 

@@ -127,10 +127,12 @@ def test_cut_short_anywhere_a_system_is_right_or_refuses(name: str) -> None:
 
 def test_what_was_acknowledged_is_there_after_an_interruption(tmp_path: Path) -> None:
     program = smile.compile(PROGRAM)
-    for at_line in (200, 400, 600, 1_000):
-        data = tmp_path / str(at_line)
+    with begin(program, tmp_path / "whole") as system, interrupted(1_000_000) as lines:
+        system.publish("B", {"id": 1, "q": 2})
+    for tenths in (2, 4, 6, 8):
+        data = tmp_path / str(tenths)
         with begin(program, data) as system:
-            with pytest.raises(KeyboardInterrupt), interrupted(at_line):
+            with pytest.raises(KeyboardInterrupt), interrupted(lines[0] * tenths // 10):
                 system.publish("B", {"id": 1, "q": 2})
             with pytest.raises(smile.Interrupted, match=r"by KeyboardInterrupt.*acknowledged"):
                 system.rows("T")
