@@ -44,7 +44,7 @@ class History:
         for column in self.relation.columns[self.relation.key_width :]:
             match column.type:
                 case ValueType.FLOAT:
-                    values.append(random.choice((0.5, 1e300, -3.25)))
+                    values.append(random.choice((0.5, 1e300, -3.25, 4)))  # whole numbers are floats, too
                 case ValueType.BOOL:
                     values.append(random.random() < 0.5)
                 case _:
