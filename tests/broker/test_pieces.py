@@ -11,6 +11,7 @@ from runtime.broker.attachments import ATTACHMENTS_PER_PEER_MAX, REQUESTS_MAX, A
 from runtime.broker.endpoints import TOPIC_BYTES
 from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.log_lines import JsonLines, PrettyLines
+from runtime.broker.publishing import Publishing
 from runtime.broker.timers import Timers
 
 
@@ -121,3 +122,14 @@ def test_log_lines_name_the_component_and_the_edge() -> None:
     line = PrettyLines("west").format(record)
     assert "warning" in line
     assert line.endswith("west host: starts again  [component=Sold]")
+
+
+def test_the_newest_publish_of_a_producer_stays_the_newest() -> None:
+    publishing = Publishing(lambda _outcome, _source: None)
+    publishing.add("s", None)
+    for sequence in (4, 6, 5):
+        publishing.accepted("s", "p", sequence, ([1],))
+    assert publishing.reason_to_refuse("s", "p", 7, 6, ([1],)) is None
+    refused = publishing.reason_to_refuse("s", "p", 7, 5, ([1],))
+    assert refused is not None
+    assert refused.code == "order"

@@ -283,6 +283,19 @@ def test_the_only_change_of_an_event_is_told_as_all_changes_are() -> None:
     assert kinds == {int, float, str, bool}
 
 
+def test_a_change_is_not_all_if_other_rows_were_touched() -> None:
+    found = 0
+    for star in map(case, VIEWS):
+        kernel = star.kernel()
+        for edge, batch in Events(star, 5).batches(300, 3):
+            touched = kernel.take(edge, batch)
+            numbers = kernel.table.numbers
+            if numbers[Meta.CHANGES] == 1 and numbers[Meta.BARE]:
+                assert len(kernel.every_change(touched)) == 1 + numbers[Meta.BARE]
+                found += 1
+    assert found
+
+
 def test_the_latest_is_the_last_of_the_changes_of_each_row() -> None:
     kernel = tickets()
     gone = several = 0

@@ -1,10 +1,14 @@
 """Rules E1 and E2: ticks in any order, each once; what is missing is asked for, and trimmed is never silence."""
 
+from random import Random
+
 from runtime.plan import Tuning
 from runtime.protocol.coverage import TICK_MAX, Coverage, LineageCoverage
 from runtime.protocol.event_component import EventComponent
+from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import MessageArrived, ReportTrimmed, TimerFired
 from runtime.protocol.messages import EventCuriosity, Events, Trimmed
+from runtime.protocol.receiver import Receiver
 from tests.protocol.graphs import large_events, merge, total
 from tests.protocol.net import Net, stream
 
@@ -170,3 +174,36 @@ def test_trimmed_about_known_ticks_changes_nothing() -> None:
     cover = net.components["S"].coverage()
     assert net.components["S"].handle(MessageArrived("s>S", Trimmed(cover))) == []
     assert net.covers("S") == before
+
+
+def test_a_coverage_is_that_of_all_edges_whichever_has_grown() -> None:
+    """It is put together from what is known of each; what was told before stays as it was."""
+    net = Net(stream("s", 0, 3), stream("t", 1, 3), total("A", "s"), merge("m", "t"), total("S", "s", "m"))
+    random = Random(4)
+    asked: list[tuple[LineageCoverage, str]] = []
+    for tick in range(3, 300, 3):
+        net.publish(random.choice("st"), tick)
+        net.pass_on("t>m")
+        net.pass_on(random.choice(("s>S", "m>S.1")))
+        if random.random() < 0.4:
+            component = net.components["S"]
+            assert isinstance(component, Receiver)
+            coverage = component.coverage()
+            assert coverage == LineageCoverage.concat(edge.coverage for edge in component.in_edges.values())
+            assert component.coverage() is coverage
+            asked.append((coverage, coverage.show()))
+    assert all(coverage.show() == shown for coverage, shown in asked)
+    assert len({shown for _, shown in asked}) > 20
+
+
+def test_what_receivers_want_is_a_reason_to_ask_again() -> None:
+    net = Net(stream("s"), merge("m", "s"))
+    component = net.components["m"]
+    assert isinstance(component, Receiver)
+    edge = component.in_edges["s>m"]
+    assert isinstance(edge, EventInEdge)
+    net.publish("s", 5)
+    net.settle()
+    assert not edge.needs_answer()
+    edge.relay.update(LineageCoverage.of_range(2, 3))
+    assert edge.needs_answer()

@@ -169,6 +169,7 @@ def test_a_bad_message_is_refused_counted_and_changes_nothing(
         (Published("p", 9, ([], []), 5), BadShape),
         (Published("p", 9, ([1], [1]), 5), BadType),
         (Published("p", 9, (["A"], [None]), 5), BadType),
+        (Published("p", 9, (["A", "B"], [1, None]), 5), BadType),
         (Published("p", -1, (["A"], [1]), 5), BadType),
         (Published(3, 1, (["A"], [1]), 5), BadType),  # type: ignore[arg-type]
         (Published("p", 9, (["A"] * 70_000, [1] * 70_000), 5), TooLarge),

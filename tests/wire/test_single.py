@@ -45,6 +45,8 @@ def test_a_publish_of_one_row_is_read_as_field_by_field() -> None:
     short = 0
     for _ in range(20_000):
         fields = [random.choice(ODD) if random.random() < 0.25 else field for field in usual]
+        if random.random() < 0.25:
+            fields[3] = [1, [random.choice(ODD), [4, [5]]]]
         body = b"12345678" if random.random() < 0.1 else b""
         short += control._read_single_publish(Incoming(PUBLISH, fields, body)) is not None
         found = outcome(fields, body)
