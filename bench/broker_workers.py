@@ -111,14 +111,16 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
     with connected(address) as system:
         say(ready=True)
         wait_for_line()
-        futures: list[Future[Any]] = []
+        under_way: deque[Future[Any]] = deque()
         begin = time.monotonic() + 0.1
         for number, row in enumerate(rows):
             sleep_until(begin + number / rate)
             handed[number] = time.monotonic()
-            futures.append(system.publish_nowait(coast_of(row["item_id"]), row))
+            under_way.append(system.publish_nowait(coast_of(row["item_id"]), row))
+            while under_way and under_way[0].done():
+                system.outcome(under_way.popleft())
         held = count / (time.monotonic() - begin)
-        for future in futures:
+        for future in under_way:
             system.outcome(future)
         np.save(result, handed)
         system.publish("Sellers", {"item_id": items + first + 1, "price": 1, "qty": 1})

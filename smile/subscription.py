@@ -292,11 +292,15 @@ class Subscription:
                 self._rows += len(delivery.rows)
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.release()
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            self._release(waiters)
         for listener in self._listeners:
             listener()
+
+    def _release(self, waiters: Sequence[threading.Lock]) -> None:
+        for waiter in waiters:
+            waiter.release()
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this, from any thread, whenever there is something to read or the end has come."""

@@ -63,6 +63,8 @@ class _Read:
 class LogAccess:
     """At most one read per out-edge waits (the components see to that); writes wait for the end of the round.
 
+    `waiting_writes` and `waiting_reads` are there to be looked at.
+
     Checkpoints say up to where a component's log is not needed any more. It is trimmed up to there or to `trim_limit`,
     whichever is less; the rest follows with later commits, as the limit rises.
     """
@@ -71,21 +73,13 @@ class LogAccess:
         self.commits = Times()
         self.reads = Times()
         self._group = group
-        self._writes: list[tuple[str, StreamLog, Write]] = []
-        self._reads: deque[_Read] = deque()
+        self.waiting_writes: list[tuple[str, StreamLog, Write]] = []
+        self.waiting_reads: deque[_Read] = deque()
         self.trim_limit: TrimLimit = no_limit
         self._trims: dict[str, tuple[StreamLog, int, int]] = {}  # component -> log, tick wanted, tick trimmed
 
-    @property
-    def has_writes(self) -> bool:
-        return bool(self._writes)
-
-    @property
-    def has_reads(self) -> bool:
-        return bool(self._reads)
-
     def write(self, component: str, log: StreamLog, write: Write) -> None:
-        self._writes.append((component, log, write))
+        self.waiting_writes.append((component, log, write))
 
     def trim(self, component: str, log: StreamLog, wanted: TrimLog) -> None:
         """As far as the limit allows, now or later."""
@@ -98,22 +92,22 @@ class LogAccess:
             tick = min(wanted, self.trim_limit(component))
             if tick > trimmed:
                 self._trims[component] = (log, wanted, tick)
-                self._writes.append((component, log, TrimLog(tick)))
+                self.waiting_writes.append((component, log, TrimLog(tick)))
 
     def read_later(self, component: str, log: StreamLog, wanted: ReadLog, source: bytes | None) -> None:
-        self._reads.append(_Read(component, log, wanted, source))
+        self.waiting_reads.append(_Read(component, log, wanted, source))
 
     def forget(self, component: str) -> None:
         """It starts again: what it asked for is no longer of interest, and half of it must not be written."""
-        self._writes = [write for write in self._writes if write[0] != component]
-        self._reads = deque(read for read in self._reads if read.component != component)
+        self.waiting_writes = [write for write in self.waiting_writes if write[0] != component]
+        self.waiting_reads = deque(read for read in self.waiting_reads if read.component != component)
         self._trims.pop(component, None)
 
     def commit(self) -> tuple[list[tuple[str, LogWritten | LogFailed]], LogError | None]:
         """All writes that wait, durable together or not at all; what to tell each component, and what went wrong."""
         if self._trims:
             self._trim()
-        writes, self._writes = self._writes, []
+        writes, self.waiting_writes = self.waiting_writes, []
         newest: dict[str, int] = {}
         began = time.perf_counter_ns()
         try:
@@ -137,7 +131,7 @@ class LogAccess:
 
     def read(self) -> tuple[str, LogRead | LogFailed, bytes | None, LogError | None]:
         """The read that has waited longest."""
-        read = self._reads.popleft()
+        read = self.waiting_reads.popleft()
         began = time.perf_counter_ns()
         try:
             cover, rows, trimmed = read.log.read(read.wanted.ticks, read.wanted.rows_max)

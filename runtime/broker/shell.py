@@ -122,29 +122,33 @@ class Shell(ABC):
             else:
                 self._feed(hosted, TimerFired(timer, self._clock.wall_us()))
 
-    def next_due_us(self) -> int:
+    def next_due_us(self, now_us: int | None = None) -> int:
         """Microseconds until there is something to do by itself; 0: at once."""
-        if self._queue or self._questions or self.logs.has_reads or self.logs.has_writes:
+        if self._queue or self._questions or self.logs.waiting_reads or self.logs.waiting_writes:
             return 0
         due_us = self._timers.next_due_us()
         if due_us is None:
             return IDLE_US
-        wait_us = due_us - self._clock.steady_us()
+        wait_us = due_us - (self._clock.steady_us() if now_us is None else now_us)
         return wait_us if wait_us > 0 else 0
 
     # One round
 
     def work(self) -> None:
         """Everything that the round has caused, in a bounded time; one commit for all that the logs were asked for."""
-        self._drain()
-        limit_ns = time.perf_counter_ns() + ANSWERING_US * 1_000
+        logs = self.logs
+        if self._queue:
+            self._drain()
+        limit_ns = 0
+        if self._questions or logs.waiting_reads:
+            limit_ns = time.perf_counter_ns() + ANSWERING_US * 1_000
         if self._questions:
             self._answer_questions(limit_ns)
-        if self.logs.has_writes:
+        if logs.waiting_writes:
             self._commit()
-        if self.logs.has_reads:
-            self._read_logs(limit_ns)
-        if self.logs.has_writes:
+        if logs.waiting_reads:
+            self._read_logs(limit_ns or time.perf_counter_ns() + ANSWERING_US * 1_000)
+        if logs.waiting_writes:
             self._commit()
         if self._outcomes:
             self._settle()
@@ -162,7 +166,7 @@ class Shell(ABC):
 
     def _read_logs(self, limit_ns: int) -> None:
         for _ in range(READS_PER_ROUND):
-            if not self.logs.has_reads:
+            if not self.logs.waiting_reads:
                 break
             self._read()
             if time.perf_counter_ns() > limit_ns:

@@ -80,7 +80,7 @@ class Connection:
         self._room = threading.Condition(self._guard)
         self._under_way = 0
         self._requests = Requests()
-        self._loop = Loop(self._turn, self._patience_us, self._end)
+        self._loop = Loop(self._turn, self._end)
         epochs = count(1)
         self.leaves.host = Host(self.leaves, lambda: next(epochs), clock=self._clock)
         self._loop.start()
@@ -321,6 +321,13 @@ class Connection:
         self._loop.add(work)
         self._loop.wake()
 
+    def before_sleep(self, work: Callable[[], object]) -> None:
+        """Do this now, or in the I/O thread just before it sleeps: for waking somebody who could not run before."""
+        if self._loop.is_here:
+            self._loop.before_sleep(work)
+        else:
+            work()
+
     def later(self, work: Callable[[], object]) -> None:
         """From the I/O thread: do this before it reads anything more, but not in the middle of what it does now."""
         self._loop.later(work)
@@ -358,24 +365,21 @@ class Connection:
             self._loop.watch(found.descriptors)
         return found
 
-    def _turn(self, ready: Collection[int], *, has_worked: bool) -> None:
-        if has_worked:
-            self._quiet_us = 0
-        for uplink in tuple(self._uplinks.values()):
+    def _turn(self, ready: Collection[int], *, has_worked: bool) -> int:
+        """Everything is read, and leaves, uplinks, lanes and requests have done what is due."""
+        uplinks = tuple(self._uplinks.values())
+        for uplink in uplinks:
             uplink.read(ready)
-        self.leaves.work()
-
-    def _patience_us(self) -> int:
-        """Also lets uplinks, lanes and requests do what is due."""
         now_us = self._clock.steady_us()
+        patience_us = self.leaves.work(now_us)
+        for uplink in uplinks:
+            has_worked = has_worked or uplink.is_due
+        if has_worked or now_us >= self._quiet_us:
+            self._quiet_us = now_us + self._see_to_what_is_due(now_us)
         for uplink in self._uplinks.values():
             if uplink.has_input():
                 return 0
-            if uplink.is_due:
-                self._quiet_us = 0
-        if now_us >= self._quiet_us:
-            self._quiet_us = now_us + self._see_to_what_is_due(now_us)
-        return min(self._quiet_us - now_us, self.leaves.next_due_us())
+        return min(self._quiet_us - now_us, patience_us)
 
     def _see_to_what_is_due(self, now_us: int) -> int:
         """Microseconds until something is due again."""

@@ -116,15 +116,13 @@ class Leaves:
             del self._by_wire[id(handle.uplink), wire]
             handle.uplink.detach(wire)
 
-    def work(self) -> None:
-        """What has arrived, and what is due."""
-        if self._by_edge:
-            self.host.fire()
-            self.host.work()
-
-    def next_due_us(self) -> int:
-        """Microseconds until then."""
-        return self.host.next_due_us() if self._by_edge else NEVER_US
+    def work(self, now_us: int) -> int:
+        """What has arrived, and what is due; microseconds until something is due again."""
+        if not self._by_edge:
+            return NEVER_US
+        self.host.fire(now_us)
+        self.host.work()
+        return self.host.next_due_us(now_us)
 
     # The host's link
 

@@ -5,9 +5,8 @@ is the loop's own thread, which takes turns: it reads, does what callers have le
 shows input. A caller with something small to send need not wake it: `enter`, send, `leave`. That saves two changes of
 thread for every publish, which is more than all the rest of it costs.
 
-What a descriptor shows is gone once somebody has used its socket, even to send. So before it sleeps, the thread asks
-`patience_us`, which looks for input that no descriptor shows; a caller who has used a socket looks, too, and wakes the
-thread if there is some.
+What a descriptor shows is gone once somebody has used its socket, even to send. So every turn ends with a look for
+input that no descriptor shows; a caller who has used a socket looks, too, and wakes the thread if there is some.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ NEVER_US = 1 << 62
 
 
 class Turn(Protocol):
-    """`ready`: the descriptors that show input. `has_worked`: callers had left something to do, and it is done."""
+    """`ready`: the descriptors that show input. `has_worked`: callers had left something to do, and it is done. Gives
+    the microseconds in which nothing is due; 0 if there is input to read at once."""
 
-    def __call__(self, ready: Collection[int], *, has_worked: bool) -> None: ...
+    def __call__(self, ready: Collection[int], *, has_worked: bool) -> int: ...
 
 
 class Loop:
-    """`patience_us` says how long nothing is due, 0 if there is input to read at once; `end` is called when the loop is
-    closed. Both and `turn` are called in the thread, with the lock held."""
+    """`end` is called when the loop is closed. It and `turn` are called in the thread, with the lock held."""
 
-    def __init__(self, turn: Turn, patience_us: Callable[[], int], end: Callable[[], None]) -> None:
+    def __init__(self, turn: Turn, end: Callable[[], None]) -> None:
         self._turn = turn
-        self._patience_us = patience_us
         self._end = end
         self._lock = threading.Lock()
         self._taker = 0  # the thread that takes a turn now
         self._work: deque[Work] = deque()
+        self._last: list[Work] = []
         self._closing = threading.Lock()
         self._is_closed = False
         self._wakes_us = 0  # when the thread wakes by itself
@@ -108,6 +107,12 @@ class Loop:
         assert self.is_here
         self._work.append(work)
 
+    def before_sleep(self, work: Work) -> None:
+        """From inside a turn: do this when all else is done. Whoever is woken earlier waits for the interpreter, which
+        this thread still has, and is woken twice."""
+        assert self.is_here
+        self._last.append(work)
+
     def wake(self) -> None:
         with suppress(OSError):  # full: it is awake; closed: it is gone
             self._waker.send(b"!")
@@ -133,10 +138,13 @@ class Loop:
                         with suppress(BlockingIOError):
                             self._wakee.recv(4_096)
                     has_worked = self._do_work()
-                    self._turn(ready, has_worked=has_worked)
-                    patience_us = 0 if self._work else self._patience_us()
+                    patience_us = self._turn(ready, has_worked=has_worked)
+                    if self._work:
+                        patience_us = 0
                     self._wakes_us = time.monotonic_ns() // 1_000 + patience_us
                     self._taker = 0
+                if self._last:
+                    self._do_last()
                 ready = [found for found, _ in self._waits_for.poll(-(-patience_us // 1_000))]
         except Exception:
             log.exception("the connection has broken")
@@ -148,8 +156,14 @@ class Loop:
                 self._do_work()  # whoever waits must not wait for ever
                 self._end()
                 self._taker = 0
+            self._do_last()
             self._waker.close()
             self._wakee.close()
+
+    def _do_last(self) -> None:
+        last, self._last = self._last, []
+        for work in last:
+            work()
 
     def _do_work(self) -> bool:
         """Was there any?"""

@@ -304,6 +304,8 @@ _READERS = {kind: (record, tuple(field.read for field in layout)) for kind, reco
 _ACKNOWLEDGED: Final = _WRITERS[Acknowledged][0]
 _PUBLISH: Final = _WRITERS[Publish][0]
 _SINGLES: Final = frozenset((int, float, str))
+_PROGRESS_ROWS_MAX: Final = 1 << 16
+_PROGRESS_TICK_MAX: Final = INT_MAX >> 1  # so that no tick is beyond 64 bits
 _SINGLE_COLUMNS_MAX: Final = 16
 _SINGLE_NAMES_MAX: Final = 128  # far below any bound, whatever the characters
 
@@ -360,6 +362,8 @@ def read_control(incoming: Incoming) -> ControlRecord:
     """As `decode_control`, once the header is open."""
     if incoming.kind == _PUBLISH and (single := _read_single_publish(incoming)) is not None:
         return single
+    if incoming.kind == _ACKNOWLEDGED and (progress := _read_progress(incoming)) is not None:
+        return progress
     found = _READERS.get(incoming.kind)
     if found is None:
         raise WireGarbage(f"a record of unknown kind {incoming.kind}")
@@ -375,6 +379,28 @@ def read_control(incoming: Incoming) -> ControlRecord:
         raise WireGarbage(f"a {made.__name__} with other fields: {broken}") from None
     record: ControlRecord = made(*values)
     return record
+
+
+def _read_progress(incoming: Incoming) -> Acknowledged | None:
+    """What `_progress` wrote, if a publisher's rows are few; None: anything else is looked at field by field."""
+    try:
+        producer, sequence, (count, (form, first, step)), repeated = incoming.fields
+    except (ValueError, TypeError):
+        return None
+    if not (
+        type(producer) is str
+        and len(producer) <= _SINGLE_NAMES_MAX
+        and type(repeated) is bool
+        and type(sequence) is type(count) is type(first) is type(step) is int
+        and form == Form.RANGE
+        and 0 <= sequence <= INT_MAX
+        and 0 < count <= _PROGRESS_ROWS_MAX
+        and 0 <= first <= _PROGRESS_TICK_MAX
+        and 0 < step <= _PROGRESS_ROWS_MAX
+        and incoming.is_finished
+    ):
+        return None
+    return Acknowledged(producer, sequence, range(first, first + step * count, step), repeated)
 
 
 def _read_single_publish(incoming: Incoming) -> Publish | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from smile.subscription import Change, ChangeBatch, Delivery, Subscription, squeeze
@@ -12,8 +14,15 @@ from smile.subscription import Change, ChangeBatch, Delivery, Subscription, sque
 class RemoteSubscription(Subscription):
     """What `smile.connect(...).subscribe` gives."""
 
-    def __init__(self, *arguments: Any, take_token: Callable[[RemoteSubscription], bytes], **named: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        take_token: Callable[[RemoteSubscription], bytes],
+        before_sleep: Callable[[Callable[[], object]], None],
+        **named: Any,
+    ) -> None:
         super().__init__(*arguments, **named)
+        self._before_sleep = before_sleep
         self._take_token = take_token
         self._reading: tuple[Delivery, int] | None = None  # handed out one by one: the first so many rows were
 
@@ -39,6 +48,9 @@ class RemoteSubscription(Subscription):
         for number, change in enumerate(batch.changes(), 1):
             self._reading = (batch.delivery, number)
             yield change
+
+    def _release(self, waiters: Sequence[threading.Lock]) -> None:
+        self._before_sleep(partial(super()._release, waiters))
 
     def _take(self, *, flush: bool = False) -> ChangeBatch | None:
         batch = super()._take(flush=flush)

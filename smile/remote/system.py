@@ -302,6 +302,7 @@ class RemoteSystem(Reading):
             wanted.key_width,
             self._left,
             take_token=self._token,
+            before_sleep=self._connection.before_sleep,
             callback=callback,
             timeout=timeout,
             queue_rows=queue_rows,

@@ -39,7 +39,7 @@ class Echo:
         self._socket.connect("inproc://echo")
         self._server = threading.Thread(target=self._serve)
         self._server.start()
-        self.loop = Loop(self._turn, self._patience_us, self._end)
+        self.loop = Loop(self._turn, self._end)
         self.loop.watch([int(self._socket.getsockopt(zmq.FD))])
         self.loop.start()
 
@@ -63,13 +63,11 @@ class Echo:
             if number % 50 == 0:
                 time.sleep(0.001)
 
-    def _turn(self, ready: Collection[int], *, has_worked: bool) -> None:
+    def _turn(self, ready: Collection[int], *, has_worked: bool) -> int:
         while receive_now(self._socket) is not None:
             self.count += 1
         if self.count == CALLERS * EACH:
             self.has_all.set()
-
-    def _patience_us(self) -> int:
         self.asked += 1
         return 0 if has_input(self._socket) else MINUTE_US
 

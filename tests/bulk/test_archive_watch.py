@@ -158,13 +158,13 @@ def test_logs_are_trimmed_by_whichever_is_less() -> None:
     access.commit()
     assert (log.trimmed_tick, other.trimmed_tick) == (5, -1)
     limits["S"] = 30
-    assert not access.has_writes  # it goes along with the next commit
+    assert not access.waiting_writes  # it goes along with the next commit
     access.write("S", log, ReserveSilence(1, 1, 40))
     access.commit()
     assert log.trimmed_tick == 20
     limits["S"] = 3
     access.trim("S", log, TrimLog(25))
-    assert not access.has_writes
+    assert not access.waiting_writes
     access.forget("S")
     limits["S"] = 30
     access.commit()
