@@ -9,8 +9,8 @@ from runtime.log.reader import LogReader
 from runtime.plan import Plan
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
-from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.events import MessageArrived, Restarted
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events
 from runtime.protocol.state_component import StateComponent
 from smile.deploy.bundles import components_of

@@ -20,8 +20,9 @@ import msgpack
 from runtime.batch import Batch
 from runtime.plan import Plan, Tuning
 from runtime.protocol.build import build_component
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import MessageArrived, Restarted, Send, TimerFired
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Curiosity, Events, Knowledge, Message
 from runtime.simulation.build import build_plan, edge_name
 from runtime.simulation.decisions import Settings

@@ -34,7 +34,7 @@ from runtime.log.stream_log import LogCorrupt, LogError, StreamLog
 from runtime.plan import Mode, Plan
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX
 from runtime.protocol.errors import BadCheckpoint, ProtocolError
 from runtime.protocol.events import (
     AppendToLog,
@@ -51,6 +51,7 @@ from runtime.protocol.events import (
     TimerFired,
     WatchBegun,
 )
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Ack, Curiosity, Downstream, Durable, EventCuriosity, Message, Upstream
 from runtime.protocol.standing_quench import standing_quenches
 from runtime.protocol.state_component import StateComponent

@@ -27,9 +27,10 @@ from runtime.log.stream_log import LogError
 from runtime.plan import InEdge, StreamSpec
 from runtime.protocol.build import AnyComponent, build_component
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX
 from runtime.protocol.errors import BadCheckpoint
 from runtime.protocol.events import Instruction, Restarted
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH
 from runtime.protocol.receiver import Receiver
 from runtime.wire.framing import Buffer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from runtime.batch import Batch
 from runtime.plan import Column, ColumnKind, Relation, ShownColumn
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.values import Value
 
 Interval = tuple[Value, Value]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH
 
 CHECKPOINT_VERSION = 1

@@ -15,7 +15,7 @@ from runtime import plan as plans
 from runtime.batch import Batch
 from runtime.plan import Mode
 from runtime.protocol.asking import jittered
-from runtime.protocol.coverage import CoverageError, LineageCoverage
+from runtime.protocol.coverage import CoverageError
 from runtime.protocol.errors import BadEpoch, BadRange, NotStarted, ProtocolError, UnexpectedMessage, UnknownEdge
 from runtime.protocol.events import (
     ArmTimer,
@@ -38,6 +38,7 @@ from runtime.protocol.events import (
     WatchBegun,
     WatchEnded,
 )
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Message, Upstream
 from runtime.protocol.out_edge import OutEdge
 from runtime.protocol.validation import Place

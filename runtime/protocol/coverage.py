@@ -1,4 +1,4 @@
-"""Coverage: sets of ticks as sorted ranges, and the same per lineage.
+"""Coverage: sets of ticks as sorted ranges. The same per lineage is in `lineage_coverage`.
 
 A relation's coverage says which ticks its state includes (the paper's K, its gap descriptor for one source).
 Components keep one per in-edge, messages carry them, curiosity is the part that is missing. A stream owns one residue
@@ -25,9 +25,6 @@ TICK_MAX: Final = 2**63 - 1
 
 NO_TICK: Final = -1
 """What `horizon` and `highest` say when there is no such tick: just below the first tick, so comparisons work."""
-
-_FROM_ZERO: Final = [0]
-"""The beginnings of the ranges of a coverage without gaps, which is the usual one."""
 
 _BRIEF_RANGES_MAX: Final = 8
 _ADD_ONE_BY_ONE_FACTOR: Final = 8
@@ -69,7 +66,7 @@ class Coverage:
         return Coverage() if last == NO_TICK else Coverage.of((0, last))
 
     def copy(self) -> "Coverage":
-        return _from_lists(self._firsts[:], self._lasts[:])
+        return coverage_of(self._firsts[:], self._lasts[:])
 
     # Growing
 
@@ -85,7 +82,7 @@ class Coverage:
         return self._add_elsewhere(first, last)
 
     def _add_elsewhere(self, first: int, last: int) -> bool:
-        _check_range(first, last)
+        check_range(first, last)
         firsts, lasts = self._firsts, self._lasts
         if not lasts or first > lasts[-1] + 1:
             firsts.append(first)
@@ -198,7 +195,7 @@ class Coverage:
     def missing_within(self, within: Range) -> "Coverage":
         """The ticks of the range that are not covered."""
         first, last = within
-        _check_range(first, last)
+        check_range(first, last)
         made = Coverage()
         self._append_missing(first, last, made)
         return made
@@ -249,7 +246,7 @@ class Coverage:
 
     def lowest_ranges(self, ranges_max: int) -> "Coverage":
         """At most `ranges_max` ranges, the lowest: how a question stays within its message's bound."""
-        return _from_lists(self._firsts[:ranges_max], self._lasts[:ranges_max])
+        return coverage_of(self._firsts[:ranges_max], self._lasts[:ranges_max])
 
     # As a value
 
@@ -308,7 +305,7 @@ class Coverage:
         if len(value) == 2 and type(value[0]) is type(value[1]) is int:  # one range: the usual case
             first, length = value
             if first >= 0 <= length and first + length <= TICK_MAX:
-                return _from_lists([first], [first + length])
+                return coverage_of([first], [first + length])
         made = Coverage()
         lowest_first = 0
         for at in range(0, len(value), 2):
@@ -322,177 +319,7 @@ class Coverage:
         return made
 
 
-class LineageCoverage:
-    """One coverage per lineage, in the order the compiler numbered them.
-
-    Every operation works lineage by lineage. Nothing here unites or intersects two lineages: a tick that reached the
-    component by one path says nothing about the other path (a diamond would cover what it lacks).
-    """
-
-    __slots__ = ("_lineages",)
-    __hash__ = None  # type: ignore[assignment]  # mutable: `key()` is the hashable form
-
-    def __init__(self, lineages: Iterable[Coverage]) -> None:
-        """Takes copies, so that the parts and the whole can grow independently."""
-        self._lineages = tuple(coverage.copy() for coverage in lineages)
-        if not self._lineages:
-            raise CoverageError("a component has at least one lineage")
-
-    @staticmethod
-    def empty(lineages_count: int) -> "LineageCoverage":
-        return LineageCoverage(Coverage() for _ in range(lineages_count))
-
-    @staticmethod
-    def prefix(lineages_count: int, last: int) -> "LineageCoverage":
-        """All ticks up to `last` on every lineage: what a bulk install starts from."""
-        return LineageCoverage(Coverage.prefix(last) for _ in range(lineages_count))
-
-    @staticmethod
-    def of_range(first: int, last: int) -> "LineageCoverage":
-        """One lineage, one range: what a stream says with every message."""
-        if not 0 <= first <= last <= TICK_MAX:
-            _check_range(first, last)
-        return _from_parts((_from_lists([first], [last]),))
-
-    @staticmethod
-    def concat(edges: Iterable["LineageCoverage"]) -> "LineageCoverage":
-        """A component's coverage from those of its in-edges, in edge order."""
-        parts = [_from_lists(part._firsts[:], part._lasts[:]) for edge in edges for part in edge._lineages]
-        if not parts:
-            raise CoverageError("a component has at least one lineage")
-        return _from_parts(tuple(parts))
-
-    def replaced(self, at: int, edge: "LineageCoverage") -> "LineageCoverage":
-        """The same with other parts from lineage `at` on: those of one in-edge. The remaining ones are shared, so that
-        none of either may be changed any more."""
-        parts = [_from_lists(part._firsts[:], part._lasts[:]) for part in edge._lineages]
-        return _from_parts((*self._lineages[:at], *parts, *self._lineages[at + len(parts) :]))
-
-    def copy(self) -> "LineageCoverage":
-        return LineageCoverage(self._lineages)
-
-    def update(self, other: "LineageCoverage") -> bool:
-        """Include all of `other`. True if any of its ticks is new."""
-        if len(self._lineages) == len(other._lineages) == 1:
-            return self._lineages[0].update(other._lineages[0])
-        grew = False
-        for mine, theirs in self._pairs(other):
-            if theirs:
-                grew |= mine.update(theirs)
-        return grew
-
-    def difference(self, other: "LineageCoverage") -> "LineageCoverage":
-        return _from_parts(tuple(mine.difference(theirs) for mine, theirs in self._pairs(other)))
-
-    def intersection(self, other: "LineageCoverage") -> "LineageCoverage":
-        return _from_parts(tuple(mine.intersection(theirs) for mine, theirs in self._pairs(other)))
-
-    def is_above(self, other: "LineageCoverage") -> bool:
-        """Have both one lineage, and is there something here, all of it beyond what is there?"""
-        mine, theirs = self._lineages, other._lineages
-        return len(mine) == len(theirs) == 1 and mine[0].is_above(theirs[0])
-
-    def is_prefix(self) -> bool:
-        """Are there no gaps on any lineage?"""
-        return not [part for part in self._lineages if part._firsts != _FROM_ZERO and not part.is_prefix()]
-
-    def contains(self, other: "LineageCoverage") -> bool:
-        """Does every lineage contain the other's? False also when the two are incomparable."""
-        for mine, theirs in self._pairs(other):
-            if len(mine._lasts) == 1 and mine._firsts == theirs._firsts and mine._lasts >= theirs._lasts:
-                continue  # one range that has grown: of every message this is asked
-            if not mine.contains(theirs):
-                return False
-        return True
-
-    def horizon(self) -> int:
-        """h(K): the largest tick up to which every lineage covers everything."""
-        lowest = TICK_MAX
-        for part in self._lineages:
-            if not part._firsts or part._firsts[0]:
-                return NO_TICK
-            if part._lasts[0] < lowest:
-                lowest = part._lasts[0]
-        return lowest
-
-    def highest(self) -> int:
-        """The largest tick that any lineage covers."""
-        return max(coverage.highest() for coverage in self._lineages)
-
-    def missing_up_to(self, tick: int) -> "LineageCoverage":
-        return LineageCoverage(coverage.missing_up_to(tick) for coverage in self._lineages)
-
-    def __len__(self) -> int:
-        """Number of lineages."""
-        return len(self._lineages)
-
-    def __getitem__(self, lineage: int) -> Coverage:
-        """The part itself, not a copy: adding to it adds to the whole."""
-        return self._lineages[lineage]
-
-    def __iter__(self) -> Iterator[Coverage]:
-        return iter(self._lineages)
-
-    def __bool__(self) -> bool:
-        """Is any tick covered on any lineage?"""
-        for part in self._lineages:  # noqa: SIM110  asked of every message, and a generator takes several times as long
-            if part._firsts:
-                return True
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LineageCoverage):
-            return NotImplemented
-        return self._lineages == other._lineages
-
-    def key(self) -> tuple[tuple[Range, ...], ...]:
-        """Hashable and equal for equal values."""
-        return tuple(coverage.key() for coverage in self._lineages)
-
-    def show(self) -> str:
-        return " | ".join(coverage.show() for coverage in self._lineages)
-
-    def __repr__(self) -> str:
-        return f"LineageCoverage({' | '.join(coverage.show_briefly() for coverage in self._lineages)})"
-
-    def to_wire(self) -> list[list[int]]:
-        return [[0, part._lasts[0]] if part._firsts == _FROM_ZERO else part.to_wire() for part in self._lineages]
-
-    @staticmethod
-    def from_wire(value: object, lineages_count: int, ranges_max: int) -> "LineageCoverage":
-        """`lineages_count` is what the plan says about the edge, `ranges_max` bounds each lineage."""
-        if not isinstance(value, list | tuple):
-            raise CoverageError(f"a lineage coverage on the wire is a list, not {type(value).__name__}")
-        if len(value) != lineages_count:
-            raise CoverageError(f"{len(value)} lineages on the wire where the plan has {lineages_count}")
-        if not value:
-            raise CoverageError("a component has at least one lineage")
-        parts: list[Coverage] = []
-        for part in value:
-            if type(part) is list and len(part) == 2 and ranges_max > 0:  # one range: the usual case, of every message
-                first, length = part
-                if type(first) is type(length) is int and first >= 0 <= length and first + length <= TICK_MAX:
-                    made = Coverage.__new__(Coverage)
-                    made._firsts, made._lasts = [first], [first + length]
-                    parts.append(made)
-                    continue
-            parts.append(Coverage.from_wire(part, ranges_max))
-        return _from_parts(tuple(parts))
-
-    def _pairs(self, other: "LineageCoverage") -> Iterator[tuple[Coverage, Coverage]]:
-        if len(self._lineages) != len(other._lineages):
-            raise CoverageError(f"{len(self._lineages)} lineages cannot meet {len(other._lineages)}")
-        return zip(self._lineages, other._lineages, strict=True)
-
-
-def _from_parts(parts: tuple[Coverage, ...]) -> LineageCoverage:
-    """Takes the parts over: nobody else has them."""
-    made = LineageCoverage.__new__(LineageCoverage)
-    made._lineages = parts
-    return made
-
-
-def _from_lists(firsts: list[int], lasts: list[int]) -> Coverage:
+def coverage_of(firsts: list[int], lasts: list[int]) -> Coverage:
     """Takes the lists over; the caller answers for their order."""
     made = Coverage.__new__(Coverage)
     made._firsts = firsts
@@ -500,7 +327,7 @@ def _from_lists(firsts: list[int], lasts: list[int]) -> Coverage:
     return made
 
 
-def _check_range(first: int, last: int) -> None:
+def check_range(first: int, last: int) -> None:
     if not 0 <= first <= last <= TICK_MAX:
         raise CoverageError(f"{first}..{last} is not a range of ticks: needs 0 <= first <= last <= {TICK_MAX}")
 

@@ -12,12 +12,13 @@ from runtime.operators.errors import OperatorError
 from runtime.operators.operator import EventOperator
 from runtime.plan import Mode, Relation
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, Coverage
 from runtime.protocol.errors import UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import Restarted
 from runtime.protocol.gap_list import GapList
 from runtime.protocol.held_events import HeldEvents
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Durable, EventAck, EventCuriosity, Events, Message, Trimmed, Upstream
 from runtime.protocol.out_edge import EventOutEdge, OutEdge
 from runtime.protocol.parts import split_events

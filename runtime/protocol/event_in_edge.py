@@ -5,7 +5,8 @@ from __future__ import annotations
 from runtime.batch import Batch
 from runtime.plan import InEdge, Relation
 from runtime.protocol.asking import Asker
-from runtime.protocol.coverage import TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX, Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 
 
 class EventInEdge:

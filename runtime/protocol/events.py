@@ -12,7 +12,8 @@ from typing import Literal
 from runtime.batch import Batch
 from runtime.plan import Mode
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Message
 from runtime.records import record
 from runtime.values import Value

@@ -11,7 +11,7 @@ from itertools import islice
 from operator import ge
 
 from runtime.batch import Batch
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.values import Value
 
 

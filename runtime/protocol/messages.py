@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from runtime.batch import Batch
-from runtime.protocol.coverage import NO_TICK, LineageCoverage
+from runtime.protocol.coverage import NO_TICK
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.records import record
 from runtime.values import Key
 

@@ -7,7 +7,8 @@ replaced are not answered: two incarnations of a receiver that must both be serv
 from __future__ import annotations
 
 from runtime.plan import Mode
-from runtime.protocol.coverage import NO_TICK, LineageCoverage
+from runtime.protocol.coverage import NO_TICK
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH, Ack
 from runtime.values import Key
 

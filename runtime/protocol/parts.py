@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runtime.batch import Batch
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events, Knowledge, Part, Snapshot
 
 

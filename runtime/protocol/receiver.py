@@ -16,10 +16,11 @@ from runtime.plan import Mode
 from runtime.protocol.asking import Asker, jittered
 from runtime.protocol.checkpoint import Checkpoint, EdgeCheckpoint
 from runtime.protocol.component import Component
-from runtime.protocol.coverage import TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX
 from runtime.protocol.errors import BadCheckpoint, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import PersistCheckpoint, ReportFailed, ReportTrimmed, Restarted
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH, Ack, Curiosity, Durable, EventAck, EventCuriosity, Events, Trimmed
 from runtime.protocol.state_in_edge import StateInEdge
 from runtime.protocol.validation import Place

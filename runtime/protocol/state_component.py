@@ -14,10 +14,11 @@ from runtime.operators.errors import OperatorError
 from runtime.operators.operator import Operator
 from runtime.plan import Mode
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX
 from runtime.protocol.errors import BadRange, UnexpectedMessage
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import Restarted, Stepped
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import (
     Ack,
     Curiosity,

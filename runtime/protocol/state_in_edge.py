@@ -10,7 +10,7 @@ from enum import Enum
 from runtime.batch import Batch
 from runtime.plan import InEdge, Relation
 from runtime.protocol.asking import Asker
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import NO_EPOCH, Heartbeat, Knowledge, Snapshot
 from runtime.protocol.parts import Assembly
 from runtime.protocol.validation import types_by_column

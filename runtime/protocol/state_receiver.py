@@ -12,8 +12,9 @@ from runtime import plan as plans
 from runtime.batch import Batch
 from runtime.operators.errors import OperatorError
 from runtime.operators.operator import Operator
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX
 from runtime.protocol.errors import BadRange, BadShape, BadType, TooLarge
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Heartbeat, Knowledge, Part, Quench, Snapshot
 from runtime.protocol.receiver import Receiver
 from runtime.protocol.state_in_edge import StateInEdge, Verdict

@@ -14,7 +14,7 @@ from runtime import plan as plans
 from runtime.batch import Batch
 from runtime.plan import Mode, StreamSpec
 from runtime.protocol.component import Component
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
 from runtime.protocol.errors import BadCheckpoint, BadRange, BadShape, BadType, TooLarge, UnexpectedMessage
 from runtime.protocol.event_component import check_event_upstream, lowest_durable_horizon
 from runtime.protocol.events import (
@@ -32,6 +32,7 @@ from runtime.protocol.events import (
     Stopped,
     TrimLog,
 )
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Durable, EventAck, EventCuriosity, Message, Trimmed, Upstream
 from runtime.protocol.out_edge import EventOutEdge, OutEdge
 from runtime.protocol.parts import split_events

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from runtime.batch import Batch
 from runtime.columns import Numbers, Same
 from runtime.plan import Column, Relation, ValueType
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
 from runtime.protocol.errors import BadEpoch, BadRange, BadShape, BadType
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.values import Value
 
 _TYPES: dict[ValueType, frozenset[type]] = {

@@ -11,8 +11,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any
 
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import Deliver, Event, Instruction, Restarted, Send, Stepped
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge, Part
 from runtime.simulation.delivery import DeliveryChecks
 from runtime.simulation.oracle import Masks, Oracle, Row

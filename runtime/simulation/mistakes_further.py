@@ -19,11 +19,12 @@ from runtime.operators.select import SelectState
 from runtime.operators.top import TopOfEvents
 from runtime.protocol import event_component, parts, stream
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import NO_TICK, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, Coverage
 from runtime.protocol.event_component import EventComponent
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import AcknowledgePublish
 from runtime.protocol.leaf import Leaf
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events, Quench
 from runtime.protocol.out_edge import StateOutEdge
 from runtime.protocol.receiver import Receiver

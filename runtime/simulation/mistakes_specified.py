@@ -15,9 +15,10 @@ from runtime.operators.row_operator import RowOperator
 from runtime.protocol import checkpoint
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.component import Component
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
 from runtime.protocol.event_component import EventComponent
 from runtime.protocol.events import Restarted
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge
 from runtime.protocol.out_edge import StateOutEdge
 from runtime.protocol.parts import Assembly, split_events

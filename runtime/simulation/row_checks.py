@@ -9,7 +9,8 @@ from collections.abc import Collection
 from itertools import compress
 from typing import Any
 
-from runtime.protocol.coverage import NO_TICK, LineageCoverage
+from runtime.protocol.coverage import NO_TICK
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.rows import Rows
 from runtime.simulation.oracle import Masks, Oracle
 from runtime.simulation.violation import Violation

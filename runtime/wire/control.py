@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgpack
 
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.records import record
 from runtime.values import Value
 from runtime.wire import fields as f

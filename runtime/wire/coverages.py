@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from runtime.protocol.coverage import CoverageError, LineageCoverage
+from runtime.protocol.coverage import CoverageError
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.wire.errors import WireGarbage, WireTooLarge
 from runtime.wire.framing import Incoming, Outgoing, whole
 from runtime.wire.limits import INLINE_RANGES_MAX, LINEAGES_MAX, RANGES_MAX

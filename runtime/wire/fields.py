@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.values import Value
 from runtime.wire.batches import read_ticks, write_ticks
 from runtime.wire.columns import read_columns, read_count, write_columns

@@ -13,7 +13,7 @@ from runtime.batch import Batch
 from runtime.broker.host import Host
 from runtime.plan import Plan
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events, Message
 from runtime.protocol.state_component import StateComponent
 from smile.errors import SmileError

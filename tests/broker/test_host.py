@@ -15,8 +15,9 @@ from runtime.broker.status import component_status
 from runtime.broker.traffic import _cut
 from runtime.broker.tuning import BROKER
 from runtime.log.stream_log import LogCorrupt, LogError
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import Deliver
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Curiosity, Events, Heartbeat, Knowledge, Part, Snapshot
 from runtime.protocol.parts import Assembly
 from runtime.protocol.producers import Producers

@@ -19,8 +19,9 @@ from runtime.checkpoints import codec
 from runtime.log.stream_log import LogError
 from runtime.protocol.build import build_component
 from runtime.protocol.checkpoint import Checkpoint, bulk_install
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import Restarted, Stepped
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Durable, Upstream
 from runtime.protocol.state_component import StateComponent
 from tests.broker.hosts import Letter, Net

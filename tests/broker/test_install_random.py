@@ -10,7 +10,7 @@ import pytest
 
 import smile
 from runtime.broker.hosted import SECOND
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.state_component import StateComponent
 from tests.broker.hosts import Letter
 from tests.broker.test_install import ME, PLACES, PROGRAM, VIEWS, Bench, Watcher, as_of_now, deployed, expected, publish

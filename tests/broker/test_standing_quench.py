@@ -24,8 +24,9 @@ from mpl.source import Source
 from mpl.typed import Apply, Expr, RelationTree, Schema
 from mpl.types import BoolType
 from runtime.batch import Batch
-from runtime.protocol.coverage import TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX, Coverage
 from runtime.protocol.event_component import EventComponent
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import EventCuriosity, Events
 from runtime.protocol.state_component import StateComponent
 from runtime.values import Value

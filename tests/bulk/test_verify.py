@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 import smile
 from runtime.batch import Batch
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.values import Value
 from smile.bulk.sources import Sources
 from smile.bulk.verify import Kind, Verdict, verify

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from runtime.checkpoints.codec import _HEAD, CheckpointDamaged, decode, encode
 from runtime.columns import numbers
 from runtime.protocol.checkpoint import Checkpoint, EdgeCheckpoint
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from tests.measures import least_cpu_s, least_peak_bytes
 
 scalars = st.one_of(

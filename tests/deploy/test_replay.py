@@ -12,8 +12,8 @@ from runtime.batch import Batch
 from runtime.log.reader import LogReader
 from runtime.plan import Plan
 from runtime.protocol.build import build_component
-from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.events import Restarted
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.state_component import StateComponent
 from smile.bulk.replay import replayed_checkpoints
 from smile.errors import SmileError

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, CoverageError, LineageCoverage, Range
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, CoverageError, Range
+from runtime.protocol.lineage_coverage import LineageCoverage
 from tests.protocol.naive_ticks import (
     Ticks,
     all_up_to,

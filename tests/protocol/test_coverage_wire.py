@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.protocol.coverage import TICK_MAX, Coverage, CoverageError, LineageCoverage, Range
+from runtime.protocol.coverage import TICK_MAX, Coverage, CoverageError, Range
+from runtime.protocol.lineage_coverage import LineageCoverage
 from tests.protocol.naive_ticks import any_range_lists, coverages
 
 

@@ -3,10 +3,11 @@
 from random import Random
 
 from runtime.plan import Tuning
-from runtime.protocol.coverage import TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import TICK_MAX, Coverage
 from runtime.protocol.event_component import EventComponent
 from runtime.protocol.event_in_edge import EventInEdge
 from runtime.protocol.events import MessageArrived, ReportTrimmed, TimerFired
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import EventCuriosity, Events, Trimmed
 from runtime.protocol.receiver import Receiver
 from tests.protocol.graphs import large_events, merge, total

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from runtime.batch import Batch
 from runtime.plan import Emit, Mode, Tuning
-from runtime.protocol.coverage import LineageCoverage
 from runtime.protocol.events import Deliver, MessageArrived, ReceiverAttached, Stepped, WatchBegun
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge
 from tests.protocol.graphs import copy, small, total
 from tests.protocol.net import Net, leaf, state, stream

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, CoverageError, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, CoverageError
 from runtime.protocol.gap_list import GapEntry, GapList
+from runtime.protocol.lineage_coverage import LineageCoverage
 from tests.protocol.naive_ticks import SPAN, Ticks, all_up_to, coverages, ticks_of
 
 few_sources = st.lists(coverages, min_size=1, max_size=5)

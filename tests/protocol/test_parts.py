@@ -6,9 +6,10 @@ import pytest
 
 from runtime.batch import Batch
 from runtime.plan import Tuning
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.errors import BadShape, TooLarge
 from runtime.protocol.events import MessageArrived, TimerFired
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge, Part, Snapshot
 from runtime.protocol.parts import split_events
 from tests.protocol.graphs import copy, total

@@ -8,7 +8,7 @@ import pytest
 from runtime.batch import Batch
 from runtime.plan import Column, Plan, PlanError, Relation, StreamSpec, Tuning, ValueType
 from runtime.protocol.build import build_component
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.errors import (
     BadEpoch,
     BadRange,
@@ -32,6 +32,7 @@ from runtime.protocol.events import (
     Restarted,
     TimerFired,
 )
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import (
     Ack,
     Curiosity,

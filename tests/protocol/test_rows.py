@@ -5,8 +5,9 @@ import random
 import pytest
 
 from runtime.batch import Batch
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.held_events import HeldEvents
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.rows import JOURNAL_SLACK, Rows
 
 

@@ -12,8 +12,9 @@ from runtime.batch import Batch
 from runtime.columns import Same
 from runtime.plan import Column, Relation, ValueType
 from runtime.protocol import state_receiver
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
 from runtime.protocol.errors import ProtocolError
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge
 from runtime.protocol.state_component import StateComponent
 from runtime.protocol.state_in_edge import StateInEdge

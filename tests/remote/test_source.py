@@ -12,9 +12,10 @@ import smile
 from runtime.batch import Batch
 from runtime.plan import Emit, Plan
 from runtime.protocol.checkpoint import Checkpoint
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import Deliver, Instruction, MessageArrived, Restarted, Stepped
 from runtime.protocol.leaf import Leaf
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge, Snapshot
 from smile.delivery import leaf_of
 from smile.remote.source import LeafSource

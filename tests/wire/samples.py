@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from runtime.batch import Batch
 from runtime.columns import Same, flags, numbers
-from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage, LineageCoverage
+from runtime.protocol.coverage import NO_TICK, TICK_MAX, Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import (
     Ack,
     Curiosity,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runtime.batch import Batch
 from runtime.columns import Numbers, numbers
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events, Knowledge, Message
 from runtime.wire import control
 from runtime.wire.control import ControlRecord, Publish, decode_control, encode_control

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from runtime.columns import Same, numbers
-from runtime.protocol.coverage import Coverage, LineageCoverage
+from runtime.protocol.coverage import Coverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.wire import control
 from runtime.wire.columns import write_column, write_singles
 from runtime.wire.control import Acknowledged, Publish, decode_control, encode_control, read_control

@@ -11,7 +11,7 @@ import numpy as np
 
 from runtime.batch import Batch
 from runtime.columns import Same, numbers, ticks
-from runtime.protocol.coverage import LineageCoverage
+from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge
 from runtime.wire.messages import decode_message, encode_message
 
