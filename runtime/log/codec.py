@@ -107,8 +107,6 @@ def _is_rising(ticks: Sequence[int]) -> bool:
 
 
 def encode_ticks(ticks: Sequence[int]) -> bytes:
-    if len(ticks) == 1:
-        return _PROGRESSION.pack(ticks[0], 1, 1)
     found = _progression(ticks)
     if found is not None:
         return _PROGRESSION.pack(found.start, found.step, len(found))

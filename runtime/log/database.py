@@ -11,7 +11,6 @@ import fcntl
 import mmap
 import os
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,19 +19,15 @@ from urllib.parse import quote
 
 from runtime.log.acknowledged import read_acknowledged
 from runtime.log.checksums import stream_checksum
-from runtime.log.state import ADVANCE_BYTES_MAX, Advance, Seal, State, advance_in, synced_in
+from runtime.log.state import Seal, State, seals_in
 from runtime.log.stream_log import LogCorrupt, LogError, LogFull, LogLocked
 
 FILE_NAME = "events.sqlite"
 WAL_NAME = FILE_NAME + "-wal"
 ACKNOWLEDGED_NAME = "acknowledged"
 LOCK_NAME = "lock"
-APPLICATION_ID = 0x534D4C33
-"""Marks the file as a log of this format: "SML3"."""
-
-EARLIER_ID = 0x534D4C32
-"""Of "SML2", in which every commit wrote all positions and its publishes: that can be read as it is. Whoever writes
-marks it anew, because earlier versions do not look for positions before batches."""
+APPLICATION_ID = 0x534D4C32
+"""Marks the file as a log of this format: "SML2"."""
 
 CHECK_BYTES_MAX = 64 * 2**20
 """Smaller files are checked as a whole when they are opened, a few milliseconds per megabyte. Larger ones when read."""
@@ -91,33 +86,30 @@ def locked(path: Path) -> int:
 def evidence_in(folder: Path) -> Evidence:
     """What the files say about commits that were on disk; to be read before SQLite opens them."""
     found = Evidence(read_acknowledged(folder / ACKNOWLEDGED_NAME), ACKNOWLEDGED_NAME)
-    newest = _synced_in(folder / WAL_NAME)
+    newest = max((seal.synced for seal in _seals_of(folder / WAL_NAME)), default=0)
     return Evidence(newest, WAL_NAME) if newest > found.number else found
 
 
-def _synced_in(path: Path) -> int:
+def _seals_of(path: Path) -> list[Seal]:
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
-                return 0
+                return []
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return synced_in(data)
+                return [seal for seal, _ in seals_in(data)]
     except FileNotFoundError:
-        return 0
+        return []
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is known without looking at events: `streams` has number, columns and rules of each by its name. Commit
-    `base` wrote the record of all positions; those after it have only appended, and `grown` has new last ticks."""
+    """What is known without looking at events: `streams` has number, columns and rules of each by its name."""
 
     state: State
-    base: int
-    grown: Mapping[int, int]
     streams: dict[str, tuple[int, str, str]]
 
 
-NOTHING = Contents(State(Seal(0, 0), 0, ()), 0, {}, {})
+NOTHING = Contents(State(Seal(0, 0), 0, ()), {})
 
 
 def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, Contents]:
@@ -143,8 +135,6 @@ def opened(folder: Path, *, is_synced: bool) -> tuple[sqlite3.Connection, Conten
     try:
         if contents is None:
             create(connection)
-        elif connection.execute("pragma application_id").fetchone() == (EARLIER_ID,):
-            connection.execute(f"pragma application_id = {APPLICATION_ID}")
     except sqlite3.Error as error:
         connection.close()
         raise as_log_error(folder, error) from error
@@ -217,45 +207,22 @@ def _checked(connection: sqlite3.Connection, path: Path) -> Contents:
     tables = dict(connection.execute("select name, sql from sqlite_schema where type = 'table'").fetchall())
     if found != APPLICATION_ID and "facts" in tables:
         raise LogError(f"{path} was written by an earlier version with another format, which this one cannot read")
-    if found not in (APPLICATION_ID, EARLIER_ID) or tables != TABLES:
+    if found != APPLICATION_ID or tables != TABLES:
         raise LogCorrupt(f"{path} does not have the tables of a log; {remedy(path.parent)}")
     if path.stat().st_size <= CHECK_BYTES_MAX:
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
         if verdict != "ok":
             raise LogCorrupt(f"{path}: {' '.join(str(verdict).split())}; {remedy(path.parent)}")
+    rows = connection.execute("select body from state").fetchall()
     try:
-        state, advance = read_state(connection)
+        ((body,),) = rows
+        state = State.decode(body)
         streams = _streams(connection.execute("select * from streams order by number").fetchall())
         if [number for number, _, _ in streams.values()] != list(range(1, len(state.positions) + 1)):
             raise ValueError(f"{len(streams)} streams are listed, {len(state.positions)} have positions")
     except ValueError as broken:
         raise LogCorrupt(f"{path}: {broken}; {remedy(path.parent)}") from broken
-    if advance is None:
-        return Contents(state, state.seal.number, {}, streams)
-    return Contents(state, advance.base, advance.last_ticks, streams)
-
-
-def read_state(connection: sqlite3.Connection) -> tuple[State, Advance | None]:
-    """As the newest commit left it, and what that said of it if it has only appended; ValueError if something is
-    damaged. Call it in a transaction, or where nobody writes."""
-    ((body,),) = connection.execute("select body from state").fetchall()
-    state = State.decode(body)
-    newest: Advance | None = None
-    for number in range(1, len(state.positions) + 1):  # the last batch of a commit is the newest one of its stream
-        row = connection.execute(
-            f"select last_tick, substr(body, 1, {ADVANCE_BYTES_MAX}) from batches where stream = ?"
-            " order by last_tick desc limit 1",
-            (number,),
-        ).fetchone()
-        found, _ = (None, 0) if row is None else advance_in(row[1])
-        if found is not None and (newest is None or found.seal.number > newest.seal.number):
-            newest = found
-    base = state.seal.number
-    if newest is None or newest.seal.number <= base:
-        return state, None
-    if newest.base != base:
-        raise ValueError(f"the record of the positions is of commit {base}, not of {newest.base} as a later one says")
-    return state.advanced(newest), newest
+    return Contents(state, streams)
 
 
 def _streams(rows: list[tuple[Any, ...]]) -> dict[str, tuple[int, str, str]]:

@@ -4,14 +4,10 @@ SQLite would move commits to the database inside a commit, which then takes mill
 it while commits go on. What was committed meanwhile is little, and is moved while commits wait, so that SQLite begins
 to write its log from the start again instead of letting it grow: without that last bit a log under steady load never
 ends. When the log has grown to `WAL_BYTES_MAX` although the thread works, commits wait for it.
-
-The file itself is made as long as it is going to be, once it is clear that there is something to do: a commit that
-makes a file longer costs the system twice as much as one that writes over what is there.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
@@ -28,13 +24,6 @@ WAL_BYTES_KEPT = 16 * 2**20
 
 WAL_BYTES_MAX = 128 * 2**20
 """Commits wait until the thread has caught up. Only a disk that cannot write what it is given gets there."""
-
-FILL_FROM_BYTES = 2**20
-"""When so much is there, the file is filled up with zeros. Folders in which little happens stay small."""
-
-_FILL_STEP_BYTES = 2**18
-_FILL_ROOM = 10
-"""That many times as much must be free on the disk."""
 
 _ROUNDS_MAX = 4
 _FRAMES_LEFT_MAX = 64
@@ -66,7 +55,6 @@ class Keeper:
         self._closing = threading.Event()
         self._is_wanted = False
         self._is_blocked = False
-        self._is_filled = False
         self._syncing = threading.Lock()
         self.wal_bytes = 0
         """About what the write-ahead log holds; commits add to it."""
@@ -90,8 +78,7 @@ class Keeper:
     def wrote(self, count_bytes: int) -> None:
         """A commit has added this to the write-ahead log."""
         self.wal_bytes += count_bytes
-        enough = WAL_BYTES_KEPT if self._is_filled else FILL_FROM_BYTES
-        is_new = self.wal_bytes > enough and not self._is_wanted
+        is_new = self.wal_bytes > WAL_BYTES_KEPT and not self._is_wanted
         if is_new:
             self._is_wanted = True
         if is_new or self._interval_s is not None:
@@ -129,10 +116,6 @@ class Keeper:
                 if self._interval_s is not None:
                     self.sync()
                     self._closing.wait(self._interval_s)
-                if self._is_wanted and not self._is_filled:
-                    self._is_filled = True  # or not: it is tried once
-                    self._is_wanted = self.wal_bytes > WAL_BYTES_KEPT
-                    self.fill(WAL_BYTES_KEPT + WAL_BYTES_KEPT // 4)
                 if self._is_wanted and not self._closing.is_set() and not self.move():
                     self._try_again(_PAUSE_S)
             except (sqlite3.Error, OSError):
@@ -143,23 +126,6 @@ class Keeper:
     def _try_again(self, delay_s: float) -> None:
         self._closing.wait(delay_s)
         self._wake.set()
-
-    def fill(self, size: int) -> None:
-        """Make the file of the write-ahead log this long. SQLite takes zeros for the end of it."""
-        handle = os.open(self._wal_path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            disk = os.fstatvfs(handle)
-            if disk.f_bavail * disk.f_frsize < _FILL_ROOM * size:
-                return
-            while not self._closing.is_set():
-                with self._guard:  # so that nobody else writes at the end of the file
-                    there = os.fstat(handle).st_size
-                    if there >= size:
-                        return
-                    os.pwrite(handle, bytes(min(_FILL_STEP_BYTES, size - there)), there)
-                os.fdatasync(handle)
-        finally:
-            os.close(handle)
 
     def move(self) -> bool:
         """Move commits to the database, so that the next commit can begin the write-ahead log anew; False if a reader

@@ -20,19 +20,10 @@ from urllib.parse import quote
 
 from runtime.batch import Batch
 from runtime.log import codec
-from runtime.log.acknowledged import read_acknowledged
 from runtime.log.checksums import batch_checksum
-from runtime.log.database import (
-    ACKNOWLEDGED_NAME,
-    APPLICATION_ID,
-    EARLIER_ID,
-    FILE_NAME,
-    as_log_error,
-    read_state,
-    remedy,
-)
+from runtime.log.database import APPLICATION_ID, FILE_NAME, as_log_error, remedy
 from runtime.log.schema import Columns, as_columns, padded
-from runtime.log.state import ADVANCE_BYTES_MAX, batch_in
+from runtime.log.state import State
 from runtime.log.stream_log import LogCorrupt, LogError
 from runtime.protocol.coverage import Coverage
 
@@ -94,7 +85,6 @@ class LogReader:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._acknowledged = 0
         path = self.folder / FILE_NAME
         if not path.exists():
             raise LogError(f"{self.folder} holds no log ({FILE_NAME} is missing)")
@@ -105,7 +95,7 @@ class LogReader:
             (found,) = self._connection.execute("pragma application_id").fetchone()
         except sqlite3.Error as error:
             raise as_log_error(self.folder, error) from error
-        if found not in (APPLICATION_ID, EARLIER_ID):
+        if found != APPLICATION_ID:
             self._connection.close()
             raise LogError(f"{path} is not a log that this version can read")
 
@@ -118,12 +108,12 @@ class LogReader:
         """The batches with events in [first..last], in order."""
         with self._snapshot() as query:
             found = query(
-                f"select first_tick, last_tick, substr(body, 1, {ADVANCE_BYTES_MAX + codec.COUNT_BYTES}) from batches"
+                f"select first_tick, last_tick, substr(body, 1, {codec.COUNT_BYTES}) from batches"
                 " where stream = ? and last_tick >= ? and first_tick <= ? order by last_tick",
                 (stream.number, first, last),
             )
             try:
-                return [BatchRange(begin, end, codec.count(batch_in(head))) for begin, end, head in found]
+                return [BatchRange(begin, end, codec.count(head)) for begin, end, head in found]
             except ValueError as broken:
                 raise self._corrupt(f"stream `{stream.name}`: {broken}") from broken
 
@@ -145,7 +135,7 @@ class LogReader:
             found = query(
                 "select body from batches where stream = ? and last_tick = ?", (stream.number, tick)
             ).fetchall()
-        return zlib.crc32(batch_in(found[0][0])) if found else None
+        return zlib.crc32(found[0][0]) if found else None
 
     def batches(self, stream: LoggedStream, first: int, last: int) -> Iterator[Batch]:
         """The events in [first..last], batch by batch, each checked; the first and the last may be cut.
@@ -194,14 +184,12 @@ class LogReader:
         return found, True
 
     def _streams(self, query: Query) -> dict[str, LoggedStream]:
+        ((body,),) = query("select body from state", ()).fetchall()
         rows = query("select number, stream, columns from streams order by number", ()).fetchall()
         try:
-            state, _ = read_state(self._connection)
+            positions = State.decode(body).positions
         except ValueError as broken:
             raise self._corrupt(str(broken)) from broken
-        positions = state.positions
-        if state.seal.number < self._acknowledged:
-            raise self._corrupt(f"{state.seal.number} commits are there, {self._acknowledged} were made")
         found: dict[str, LoggedStream] = {}
         for number, name, columns in rows:
             if number > len(positions):
@@ -212,7 +200,7 @@ class LogReader:
 
     def _cut(self, stream: LoggedStream, body: bytes, first: int, last: int) -> Batch:
         try:
-            batch = padded(codec.decode(batch_in(body)), stream.columns)
+            batch = padded(codec.decode(body), stream.columns)
         except ValueError as broken:
             raise self._corrupt(f"stream `{stream.name}`: {broken}") from broken
         ticks = batch.max_ticks
@@ -223,7 +211,6 @@ class LogReader:
     @contextmanager
     def _snapshot(self) -> Iterator[Query]:
         """Everything that is asked for inside is of one moment."""
-        self._acknowledged = read_acknowledged(self.folder / ACKNOWLEDGED_NAME)  # before: meanwhile there may be more
         try:
             self._connection.execute("begin")
             try:

@@ -199,18 +199,13 @@ class _Saved:
     """What of the rows that were found makes up the new log."""
 
     def __init__(self, found: Scavenger, acknowledged: int, now_us: int) -> None:
-        stored = max(found.states.values(), key=lambda state: state.seal.number, default=State(Seal(0, 0), 0, ()))
-        base, advance, is_older = stored.seal.number, found.advance, False
-        self.newest = stored
-        if advance is not None and advance.seal.number > base:
-            self.newest = stored.advanced(advance)
-            is_older = advance.base > base  # a newer record of all positions is lost
+        self.newest = max(found.states.values(), key=lambda state: state.seal.number, default=State(Seal(0, 0), 0, ()))
         number = self.newest.seal.number
         self.commits_lost = max(0, acknowledged - number)
         self.number = max(acknowledged, number) + 1
-        self.epoch = stored.epoch + self.number - base  # each lost commit may have taken one
+        self.epoch = self.newest.epoch + self.commits_lost + 1  # each lost commit may have taken one
         horizon = (now_us + PROMISED_US) * TICKS_PER_US
-        self._horizon = horizon if self.commits_lost or is_older or not number else NO_TICK
+        self._horizon = horizon if self.commits_lost or not number else NO_TICK
         count = max([len(self.newest.positions), *found.streams, *(stream for stream, _ in found.batches)], default=0)
         self.streams = {one: found.streams.get(one) or _nameless(found, one) for one in range(1, count + 1)}
         self.floor_tick = horizon if len(found.streams) < count or not number else self.newest.floor_tick
@@ -218,7 +213,6 @@ class _Saved:
         self.publishes = {one: self._publishes_of(found, one) for one in self.streams}
         self.positions = {one: self._position(one) for one in self.streams}
         self.events: Counter[int] = Counter()
-        self.remembered: dict[int, tuple[int, int]] = {}  # number and digest of publishes that were stored as such
 
     def known(self, number: int) -> Position:
         """Where the stream stood, as far as that is known."""
@@ -246,12 +240,12 @@ class _Saved:
         if end > before:
             lost.append((before + 1, end))
         reserved = max(known.reserved_tick, before, end)
-        return replace(known, last_tick=before, reserved_tick=reserved, lost=_merged(lost), published_tick=before)
+        return replace(known, last_tick=before, reserved_tick=reserved, lost=_merged(lost))
 
     def reports(self) -> Iterator[StreamReport]:
         for number, (name, _, _) in self.streams.items():
             known, position = self.known(number), self.positions[number]
-            is_whole = (known.publishes, known.publishes_digest) == self.remembered[number]
+            is_whole = (known.publishes, known.publishes_digest) == (position.publishes, position.publishes_digest)
             may_repeat = not is_whole and known.trimmed_tick > NO_TICK  # others come with their events
             yield StreamReport(name, self.events[number], position.lost, may_repeat)
 
@@ -323,14 +317,10 @@ def _write_stream(connection: sqlite3.Connection, number: int, saved: _Saved, fo
             "insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", (*key, batch_checksum(*key, body), body)
         )
         previous = batch.last_tick
-    digest, count_before, digest_before = 0, 0, 0
-    published_tick = saved.known(number).published_tick
+    digest = 0
     for (producer, sequence), stored in publishes.items():
         checksum = publish_checksum(number, producer, sequence, stored)
         digest ^= checksum
-        if codec.decode_ticks(stored)[-1] <= published_tick:
-            count_before, digest_before = count_before + 1, digest_before ^ checksum
         row = (number, producer, sequence, stored, checksum)
         connection.execute("insert into publishes values (?, ?, ?, ?, ?)", row)
-    saved.remembered[number] = count_before, digest_before
     saved.positions[number] = replace(saved.positions[number], publishes=len(publishes), publishes_digest=digest)

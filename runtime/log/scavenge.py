@@ -19,8 +19,7 @@ from typing import Any
 
 from runtime.log.checksums import batch_checksum, publish_checksum, stream_checksum
 from runtime.log.database import FILE_NAME, WAL_NAME
-from runtime.log.state import Advance, State, advance_in, batch_in
-from runtime.protocol.coverage import NO_TICK
+from runtime.log.state import State
 
 _PAGE_BYTES = 4096
 _WAL_HEAD_BYTES, _FRAME_HEAD_BYTES = 32, 24
@@ -64,15 +63,13 @@ class FoundBatch:
 
 
 class Scavenger:
-    """All rows whose checksum is right: batches by stream and last tick, ticks of publishes as stored. `advance`: what
-    the newest of the commits that only appended says of positions. Close it."""
+    """All rows whose checksum is right: batches by stream and last tick, ticks of publishes as stored. Close it."""
 
     def __init__(self, folder: Path) -> None:
         self.batches: dict[tuple[int, int], FoundBatch] = {}
         self.publishes: dict[tuple[int, str, int], bytes] = {}
         self.streams: dict[int, tuple[str, str, str]] = {}
         self.states: dict[int, State] = {}
-        self.advance: Advance | None = None
         self._open = ExitStack()
         self._database = _mapped(folder / FILE_NAME, self._open)
         self._wal = _mapped(folder / WAL_NAME, self._open)
@@ -93,7 +90,7 @@ class Scavenger:
     def body(self, batch: FoundBatch) -> bytes:
         row = self._row(batch.cell)
         assert row is not None
-        return batch_in(bytes(row[-1]))
+        return bytes(row[-1])
 
     def _bytes(self, page: _Page) -> bytes:
         data = self._database if page.frame < 0 else self._wal
@@ -113,7 +110,6 @@ class Scavenger:
                 stream, last, first, previous, producer, sequence, _, body = row
                 if batch_checksum(stream, last, first, previous, producer, sequence, body) == checksum:
                     self.batches[stream, last] = FoundBatch(stream, last, first, previous, producer, sequence, cell)
-                    self._note(advance_in(body)[0])
                     return True
             case [int(stream), str(producer), int(sequence), bytes(ticks), int(checksum)]:
                 if publish_checksum(stream, producer, sequence, ticks) == checksum:
@@ -135,17 +131,6 @@ class Scavenger:
             case _:
                 pass
         return False
-
-    def _note(self, advance: Advance | None) -> None:
-        if advance is None:
-            return
-        known = self.advance
-        if known is not None and known.seal.number == advance.seal.number:  # one of the two commits never ended
-            ticks = {**advance.last_ticks, **known.last_ticks}
-            ends = {one: max(tick, advance.last_ticks.get(one, NO_TICK)) for one, tick in ticks.items()}
-            self.advance = replace(known, last_ticks=ends)
-        elif known is None or known.seal.number < advance.seal.number:
-            self.advance = advance
 
     def _row(self, cell: _Cell) -> list[Any] | None:
         """The values of a row, or None if it cannot be put together."""

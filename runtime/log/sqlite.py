@@ -4,9 +4,6 @@ WAL mode; with `sync="always"`, what `append` or `group` wrote survives a crash 
 Everything stored has a checksum, batches are chained, publishes counted: damage is an error, never a skipped row. The
 folder is locked, so that two processes cannot both write. The epoch counter lives here too: every incarnation takes a
 number that none before it had. docs/log.md says what which damage looks like.
-
-A commit that only appends writes rows of `batches`, nothing else: one page, if it is small. What it would change in the
-other tables follows from those rows until a later commit, one of a few hundred, writes it there.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -30,9 +27,8 @@ from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, LOCK_NAME, WAL_NA
 from runtime.log.keeper import Keeper
 from runtime.log.schema import as_columns, as_text, check_growth
 from runtime.log.sqlite_log import SqliteLog
-from runtime.log.state import GROWN_STREAMS_MAX, Position, Seal, State, encode_advance
+from runtime.log.state import Position, Seal, State
 from runtime.log.stream_log import LogCorrupt, LogError, SchemaChanged
-from runtime.log.waiting import Publish, Waiting, stored
 from runtime.protocol.coverage import NO_TICK
 
 __all__ = ["LogDirectory", "SqliteLog", "Sync", "Waiting"]
@@ -45,15 +41,23 @@ STREAMS_MAX = 512
 TRIMMED_BATCHES_MAX = 64
 """Deleted by one commit: the rest waits for the next, or for `idle`."""
 
-UNPUBLISHED_MAX = 256
-"""Publishes that are only in their batches: then a commit writes them to their table, which takes it a millisecond."""
-
 _PAGE_BYTES = 4096
-_BATCH_PAGES = 2  # of a small one, about: sometimes its page is full, and then it is more
-_COMMIT_PAGES = 3  # of a commit that does not only append, beside those of its batches
+_COMMIT_PAGES = 4  # of a small commit: leaves of three tables, and the head of each page
 
-_INSERT_BATCH = "insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT_PUBLISH = "insert into publishes values (?, ?, ?, ?, ?)"
+
+class Waiting:
+    """What one transaction will write. `positions` has those that change."""
+
+    __slots__ = ("batches", "body_bytes", "forgotten", "gone", "positions", "publishes", "trimmed")
+
+    def __init__(self, positions: dict[int, Position] | None = None) -> None:
+        self.positions = {} if positions is None else positions
+        self.batches: list[tuple[object, ...]] = []
+        self.publishes: list[tuple[int, str, int, bytes, int]] = []
+        self.gone: list[tuple[int, str]] = []  # producers that are forgotten before anything is added
+        self.forgotten: dict[tuple[int, str], int] = {}  # of a producer, how many are remembered
+        self.trimmed: list[int] = []  # streams whose trimmed batches are all deleted
+        self.body_bytes = 0
 
 
 class Group:
@@ -91,20 +95,12 @@ class LogDirectory:
         self._is_synced = sync == "always"
         self._guard = threading.Lock()
         self._waiting: Waiting | None = None
-        self._group = Group(self)
-        self._is_sure = True  # what is known here is what is on disk; not if a commit was interrupted
         self._trims: set[int] = set()  # streams with batches that wait for their deletion
-        self._opened: set[int] = set()  # streams of which all publishes are in their table or in the next line
-        self._unpublished: list[Publish] = []
-        self._forgotten: dict[tuple[int, str], int] = {}  # what commits that only appended have left to do
         make_folder(self.folder)
         self._lock = locked(self.folder / LOCK_NAME)
         try:
             self.connection, contents = opened(self.folder, is_synced=self._is_synced)
-            state, self._streams = contents.state, dict(contents.streams)
-            self._committed, self._epoch, self._floor_tick = state.seal.number, state.epoch, state.floor_tick
-            self._positions = list(state.positions)
-            self._base, self._grown = contents.base, dict(contents.grown)
+            self._state, self._streams = contents.state, dict(contents.streams)
             try:
                 self._acknowledged = AcknowledgedFile(self.folder / ACKNOWLEDGED_NAME)
                 interval_s = interval_ms / 1000 if sync == "interval" else None
@@ -119,7 +115,7 @@ class LogDirectory:
         sync_folder(self.folder)
 
     def _number(self) -> int:
-        return self._committed
+        return self._state.seal.number
 
     def check_process(self) -> None:
         """Raises LogError in a process that was forked from the one which opened it."""
@@ -132,7 +128,7 @@ class LogDirectory:
     def next_epoch(self, at_least: int = 0) -> int:
         """A number higher than all before it, durable when this returns, whatever `sync` says."""
         assert self._waiting is None
-        epoch = max(self._epoch + 1, at_least)
+        epoch = max(self._state.epoch + 1, at_least)
         self._commit(Waiting(), epoch)
         try:
             self._keeper.sync()
@@ -183,26 +179,25 @@ class LogDirectory:
 
     def accept_loss(self) -> int:
         """From now on ticks that a repair could not save count as ticks without events; how many ranges there were."""
-        floor = self._floor_tick
+        floor = self._state.floor_tick
         changed = {}
-        for number, position in enumerate(self._positions, 1):
+        for number, position in enumerate(self._state.positions, 1):
             is_new = floor > NO_TICK and position.trimmed_tick == floor  # it began after the repair
             if position.lost or is_new:
                 changed[number] = replace(position, lost=(), trimmed_tick=NO_TICK if is_new else position.trimmed_tick)
-        count = sum(max(1, len(self._positions[number - 1].lost)) for number in changed)
+        count = sum(max(1, len(self._state.positions[number - 1].lost)) for number in changed)
         if changed or floor > NO_TICK:
-            self._floor_tick = NO_TICK
-            self._commit(Waiting(changed), self._epoch)
+            self._state = replace(self._state, floor_tick=NO_TICK)
+            self._commit(Waiting(changed), self._state.epoch)
         return count
 
     def _add_stream(self, name: str, columns: str, rules: str) -> int:
         number = len(self._streams) + 1
         row = (number, name, columns, rules, stream_checksum(number, name, columns, rules))
         assert self._waiting is None
-        begin = Position(reserved_tick=self._floor_tick, trimmed_tick=self._floor_tick)
-        self._commit(Waiting({number: begin}), self._epoch, row)
+        begin = Position(reserved_tick=self._state.floor_tick, trimmed_tick=self._state.floor_tick)
+        self._commit(Waiting({number: begin}), self._state.epoch, row)
         self._streams[name] = (number, columns, rules)
-        self._opened.add(number)
         return number
 
     def set_columns(self, name: str, columns: str) -> None:
@@ -210,7 +205,7 @@ class LogDirectory:
         number, _, rules = self._streams[name]
         assert self._waiting is None
         row = (number, name, columns, rules, stream_checksum(number, name, columns, rules))
-        self._commit(Waiting(), self._epoch, row)
+        self._commit(Waiting(), self._state.epoch, row)
         self._streams[name] = (number, columns, rules)
 
     # Writing
@@ -218,7 +213,7 @@ class LogDirectory:
     def group(self) -> Group:
         """One transaction for all that is appended, reserved and trimmed inside, in all streams: durable when the block
         ends. If it raises LogError there, or the block raises anything, nothing of it is in the log."""
-        return self._group
+        return Group(self)
 
     def begin_group(self) -> None:
         assert self._waiting is None, "a group within a group"
@@ -228,7 +223,7 @@ class LogDirectory:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
         if is_wanted and waiting.positions:
-            self._commit(waiting, self._epoch)
+            self._commit(waiting, self._state.epoch)
 
     def begin(self) -> Waiting:
         """Where a stream's log puts what it wants to write: the open group, or a transaction of its own."""
@@ -237,138 +232,75 @@ class LogDirectory:
     def end(self, waiting: Waiting) -> None:
         """Committed when this returns, or with the group that is open."""
         if waiting is not self._waiting:
-            self._commit(waiting, self._epoch)
+            self._commit(waiting, self._state.epoch)
 
     def position(self, number: int, waiting: Waiting | None = None) -> Position:
         """Of this stream: as committed, or as it will be after what waits."""
         if waiting is not None and number in waiting.positions:
             return waiting.positions[number]
-        return self._positions[number - 1]
-
-    def is_opened(self, number: int) -> bool:
-        """May be appended to: all that this stream remembers of publishes is known."""
-        return number in self._opened
-
-    def set_unpublished(self, number: int, publishes: list[Publish]) -> None:
-        """The publishes of this stream that are only in their batches."""
-        self._unpublished = [one for one in self._unpublished if one[0] != number] + publishes
-        self._opened.add(number)
+        return self._state.positions[number - 1]
 
     def _commit(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None = None) -> None:
-        if os.getpid() != self._process:
-            self.check_process()
+        self.check_process()
         if self._keeper.is_behind:
             self._wait_for_keeper()
         began = time.perf_counter_ns()
-        number = self._committed + 1
-        synced = self._committed if self._is_synced else self._keeper.synced
-        batches = waiting.batches
-        pages = _BATCH_PAGES * len(batches)
         with self._guard:
-            self._is_sure = False
             try:
+                self.connection.execute("begin immediate")
                 try:
-                    if not (batches and waiting.only_appends and self._append(waiting, number, synced)):
-                        self._write(waiting, number, synced, epoch, stream_row)
-                        pages += _COMMIT_PAGES
+                    state = self._write(waiting, epoch, stream_row)
+                    self.connection.execute("commit")
                 except BaseException:
                     if self.connection.in_transaction:
                         self.connection.execute("rollback")
                     raise
             except sqlite3.Error as error:
-                self._is_sure = True
                 self.counters["log_failures"] += 1
                 raise as_log_error(self.folder, error) from error
-            self._committed = number
-            self._is_sure = True
-            self._keeper.wrote(waiting.body_bytes + _PAGE_BYTES * pages)
+            self._state = state
+            self._trims.difference_update(waiting.trimmed)
+            self._keeper.wrote(waiting.body_bytes + _PAGE_BYTES * (_COMMIT_PAGES + len(waiting.batches)))
         if self._is_synced:
-            self._keeper.note_synced(number)
+            self._keeper.note_synced(state.seal.number)
         self.counters["log_commits"] += 1
-        self.counters["log_batches"] += len(batches)
+        self.counters["log_batches"] += len(waiting.batches)
         self.counters["log_bytes"] += waiting.body_bytes
         self.counters["log_commit_ns"] += time.perf_counter_ns() - began
 
-    def _append(self, waiting: Waiting, number: int, synced: int) -> bool:
-        """Rows of `batches` and nothing else, the last of them with an `Advance`; False if it is time for all tables.
-
-        What is to be done in the others, if this is committed, is noted."""
-        batches, positions = waiting.batches, waiting.positions
-        grown = self._grown.copy()
-        for stream, position in positions.items():
-            grown[stream] = position.last_tick
-        if self._trims or len(self._unpublished) + len(batches) > UNPUBLISHED_MAX or len(grown) > GROWN_STREAMS_MAX:
-            return False
-        newest = stored(*batches[-1], encode_advance(number, synced, self._base, grown))
-        if len(batches) == 1:
-            self.connection.execute(_INSERT_BATCH, newest)  # a transaction of its own
-        else:
-            self.connection.execute("begin immediate")
-            self.connection.executemany(_INSERT_BATCH, [*(stored(*row) for row in batches[:-1]), newest])
-            self.connection.execute("commit")
-        self._grown = grown
-        for stream, position in positions.items():
-            self._positions[stream - 1] = position
-        self._unpublished += waiting.publishes
-        if waiting.forgotten:
-            self._forgotten.update(waiting.forgotten)
-        return True
-
-    def _write(
-        self, waiting: Waiting, number: int, synced: int, epoch: int, stream_row: tuple[object, ...] | None
-    ) -> None:
-        """All that has changed, in all tables."""
-        connection = self.connection
-        positions = self._positions.copy()
-        for stream, position in waiting.positions.items():
-            positions[stream - 1 : stream] = [position]
-        connection.execute("begin immediate")
+    def _write(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None) -> State:
+        connection, positions = self.connection, waiting.positions
         if stream_row is not None:
             connection.execute("insert or replace into streams values (?, ?, ?, ?, ?)", stream_row)
-        connection.executemany(_INSERT_BATCH, (stored(*row) for row in waiting.batches))
-        self._publish(positions, self._unpublished)
-        for stream, producer in waiting.gone:
-            self._forget(positions, stream, producer, 0)
-        self._publish(positions, waiting.publishes)
-        for (stream, producer), kept in {**self._forgotten, **waiting.forgotten}.items():
-            self._forget(positions, stream, producer, kept)
-        trimmed = [stream for stream in self._trims if self._delete_trimmed(stream, positions[stream - 1])]
-        state = State(Seal(number, synced), epoch, tuple(positions), self._floor_tick)
+        if waiting.batches:
+            connection.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?)", waiting.batches)
+        for number, producer in waiting.gone:
+            positions[number] = self._forget(positions[number], number, producer, 0)
+        if waiting.publishes:
+            connection.executemany("insert into publishes values (?, ?, ?, ?, ?)", waiting.publishes)
+        for (number, producer), kept in waiting.forgotten.items():
+            positions[number] = self._forget(positions[number], number, producer, kept)
+        merged = list(self._state.positions)
+        for number, position in positions.items():
+            merged[number - 1 : number] = [position]
+        waiting.trimmed = [one for one in self._trims if self._delete_trimmed(one, merged[one - 1].trimmed_tick)]
+        number = self._state.seal.number + 1
+        synced = number - 1 if self._is_synced else self._keeper.synced
+        state = State(Seal(number, synced), epoch, tuple(merged), self._state.floor_tick)
         connection.execute("update state set body = ? where id = 1", (state.encode(),))
-        connection.execute("commit")
-        self._epoch, self._positions = epoch, positions
-        self._base, self._grown = number, {}
-        self._unpublished, self._forgotten = [], {}
-        self._trims.difference_update(trimmed)
+        return state
 
-    def _publish(self, positions: list[Position], publishes: list[Publish]) -> None:
-        """These are remembered whatever is trimmed; they are all that is new in their streams."""
-        self.connection.executemany(_INSERT_PUBLISH, publishes)
-        found: dict[int, tuple[int, int]] = {}
-        for stream, _, _, _, checksum in publishes:
-            count, digest = found.get(stream, (0, 0))
-            found[stream] = count + 1, digest ^ checksum
-        for stream, (count, digest) in found.items():
-            position = positions[stream - 1]
-            positions[stream - 1] = replace(
-                position,
-                publishes=position.publishes + count,
-                publishes_digest=position.publishes_digest ^ digest,
-                published_tick=position.last_tick,
-            )
-
-    def _forget(self, positions: list[Position], number: int, producer: str, kept: int) -> None:
+    def _forget(self, position: Position, number: int, producer: str, kept: int) -> Position:
         """Of a producer's publishes keep the newest `kept`."""
         gone = self.connection.execute(
             "delete from publishes where stream = ?1 and producer = ?2 and sequence <= (select sequence from publishes"
             " where stream = ?1 and producer = ?2 order by sequence desc limit 1 offset ?3) returning checksum",
             (number, producer, kept),
         ).fetchall()
-        position = positions[number - 1]
         digest = position.publishes_digest
         for (checksum,) in gone:
             digest ^= checksum
-        positions[number - 1] = replace(position, publishes=position.publishes - len(gone), publishes_digest=digest)
+        return replace(position, publishes=position.publishes - len(gone), publishes_digest=digest)
 
     def _wait_for_keeper(self) -> None:
         self.counters["log_waits"] += 1
@@ -388,7 +320,7 @@ class LogDirectory:
             self._trims = {number for number in self._trims if self._has_trimmed(number)}
             if self._trims:
                 try:
-                    self._commit(Waiting(), self._epoch)
+                    self._commit(Waiting(), self._state.epoch)
                 except LogCorrupt:
                     raise
                 except LogError:  # a full disk, say: this can wait for that too
@@ -396,15 +328,15 @@ class LogDirectory:
         return bool(self._trims)
 
     def _has_trimmed(self, number: int) -> bool:
-        end = _deletable(self._positions[number - 1])
-        found = self.query("select 1 from batches where stream = ? and last_tick <= ? limit 1", (number, end))
+        trimmed = self._state.positions[number - 1].trimmed_tick
+        found = self.query("select 1 from batches where stream = ? and last_tick <= ? limit 1", (number, trimmed))
         return bool(found)
 
-    def _delete_trimmed(self, number: int, position: Position) -> bool:
+    def _delete_trimmed(self, number: int, trimmed_tick: int) -> bool:
         """Some of them; was that all?"""
         found = self.connection.execute(
             "select last_tick from batches where stream = ? and last_tick <= ? order by last_tick limit ?",
-            (number, _deletable(position), TRIMMED_BATCHES_MAX),
+            (number, trimmed_tick, TRIMMED_BATCHES_MAX),
         ).fetchall()
         if found:
             self.connection.execute("delete from batches where stream = ? and last_tick <= ?", (number, found[-1][0]))
@@ -441,16 +373,8 @@ class LogDirectory:
 
     def close(self) -> None:
         if os.getpid() == self._process:  # in a fork the thread is not there, and SQLite's files are the parent's
-            if self._unpublished and self._is_sure:
-                with suppress(LogError):  # it is all in the batches
-                    self._commit(Waiting(), self._epoch)
             self._keeper.close()
             self._acknowledged.sync()
             self.connection.close()
         self._acknowledged.close()
         os.close(self._lock)
-
-
-def _deletable(position: Position) -> int:
-    """The end of what is trimmed; but while a publish is only in its batch, that stays."""
-    return min(position.trimmed_tick, position.published_tick)

@@ -9,27 +9,22 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from runtime.batch import Batch
 from runtime.log import codec
 from runtime.log.checksums import batch_checksum, publish_checksum
 from runtime.log.schema import Columns, padded
-from runtime.log.state import Position, batch_in
+from runtime.log.state import Position
 from runtime.log.stream_log import LogCorrupt, LogFenced, Reading, StreamLog
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import LogState
 
 if TYPE_CHECKING:
-    from runtime.log.sqlite import LogDirectory
-    from runtime.log.waiting import Publish, Waiting
+    from runtime.log.sqlite import LogDirectory, Waiting
 
 _WINDOW_SLACK = 8
 """A producer's publishes are forgotten an eighth of a window at a time, not one by one."""
-
-_PRODUCER_LENGTH_MAX = 64
-"""Behind a longer name a seal might be torn apart by the end of its page, and then nobody finds it in the remains."""
 
 
 class SqliteLog(StreamLog):
@@ -56,30 +51,27 @@ class SqliteLog(StreamLog):
 
     def open(self, epoch: int) -> LogState:
         publishes = self._read_publishes()
-        self._check_end()
-        unpublished = self._read_unpublished()
-        self._directory.set_unpublished(self.number, unpublished)
-        publishes += [(producer, number, codec.decode_ticks(ticks)) for _, producer, number, ticks, _ in unpublished]
-        publishes.sort(key=itemgetter(0, 1))
         self._remembered = {}
         for producer, _, _ in publishes:
             self._remembered[producer] = self._remembered.get(producer, 0) + 1
+        self._check_end()
         if self._added is not None:
             self._directory.set_columns(self.name, self._added)
             self._added = None
         waiting = self._directory.begin()
         position = self._directory.position(self.number, waiting)
-        waiting.change(self.number, replace(position, epoch=max(epoch, position.epoch)))
+        waiting.positions[self.number] = replace(position, epoch=max(epoch, position.epoch))
         self._directory.end(waiting)
         self._directory.trim(self.number)
         return LogState(position.last_tick, position.reserved_tick, position.trimmed_tick, self._newest(publishes))
 
     def _read_publishes(self) -> list[tuple[str, int, Sequence[int]]]:
-        """All that are in their table, and surely all."""
+        """All that are stored, by producer and sequence, and surely all."""
         position = self._directory.position(self.number)
         found, digest = [], 0
         for producer, sequence, ticks, checksum in self._directory.query(
-            "select producer, sequence, ticks, checksum from publishes where stream = ?", (self.number,)
+            "select producer, sequence, ticks, checksum from publishes where stream = ? order by producer, sequence",
+            (self.number,),
         ):
             assert isinstance(producer, str)
             assert isinstance(sequence, int)
@@ -91,26 +83,6 @@ class SqliteLog(StreamLog):
             digest ^= checksum
         if (len(found), digest) != (position.publishes, position.publishes_digest):
             raise self._corrupt(f"{len(found)} publishes are remembered, there were {position.publishes}")
-        return found
-
-    def _read_unpublished(self) -> list[Publish]:
-        """Those that are not there yet, from the newest batches, and surely all."""
-        position = self._directory.position(self.number)
-        number, before, found = self.number, position.published_tick, []
-        for last, first, previous, producer, sequence, checksum, body in self._directory.rows(
-            "select last_tick, first_tick, previous_tick, producer, sequence, checksum, body from batches"
-            " where stream = ? and last_tick > ? order by last_tick",
-            (number, before),
-        ):
-            if previous != before:
-                raise self._corrupt(f"the batch before the one that ends at tick {last} is missing")
-            if checksum != batch_checksum(number, last, first, previous, producer, sequence, body):
-                raise self._corrupt(f"the batch that ends at tick {last} is damaged (checksum)")
-            ticks = codec.encode_ticks(self._decoded(body, last).max_ticks)
-            found.append((number, producer, sequence, ticks, publish_checksum(number, producer, sequence, ticks)))
-            before = last
-        if before != position.last_tick:
-            raise self._corrupt(f"the batch that ends at tick {position.last_tick} is missing")
         return found
 
     def _newest(self, publishes: list[tuple[str, int, Sequence[int]]]) -> tuple[tuple[str, int, Sequence[int]], ...]:
@@ -132,36 +104,32 @@ class SqliteLog(StreamLog):
             raise self._corrupt(f"the newest batch ends at tick {found[0][0]}, not at {position.last_tick}")
 
     def append(self, epoch: int, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
-        number, directory, max_ticks = self.number, self._directory, rows.max_ticks
-        assert directory.is_opened(number), "open it first"
-        body, ticks = codec.encode(rows), codec.encode_ticks(max_ticks)
-        first, last = max_ticks[0], max_ticks[-1]
-        waiting = directory.begin()
+        body, ticks = codec.encode(rows), codec.encode_ticks(rows.max_ticks)
+        first, last = rows.max_ticks[0], rows.max_ticks[-1]
+        number = self.number
+        waiting = self._directory.begin()
         position = self._fenced_position(epoch, waiting)
         previous = position.last_tick
         assert first > previous, "ticks of a stream rise"
-        waiting.batches.append((number, last, first, previous, producer, sequence, body))
-        waiting.publishes.append(
-            (number, producer, sequence, ticks, publish_checksum(number, producer, sequence, ticks))
-        )
+        checksum = batch_checksum(number, last, first, previous, producer, sequence, body)
+        remembered = publish_checksum(number, producer, sequence, ticks)
+        waiting.batches.append((number, last, first, previous, producer, sequence, checksum, body))
+        waiting.publishes.append((number, producer, sequence, ticks, remembered))
         waiting.body_bytes += len(body)
         waiting.positions[number] = Position(  # as `replace` would, in a tenth of the time
             position.epoch,
             last,
             position.reserved_tick,
             position.trimmed_tick,
-            position.publishes,
-            position.publishes_digest,
+            position.publishes + 1,
+            position.publishes_digest ^ remembered,
             position.lost,
-            position.published_tick,
         )
-        if forgotten or len(producer) > _PRODUCER_LENGTH_MAX:
-            waiting.only_appends = False
-            for gone in forgotten:
-                waiting.gone.append((number, gone))
-                self._remembered.pop(gone, None)
+        for gone in forgotten:
+            waiting.gone.append((number, gone))
+            self._remembered.pop(gone, None)
         self._count(waiting, producer)
-        directory.end(waiting)
+        self._directory.end(waiting)
 
     def _count(self, waiting: Waiting, producer: str) -> None:
         count = self._remembered.get(producer, 0) + 1
@@ -173,7 +141,7 @@ class SqliteLog(StreamLog):
     def reserve(self, epoch: int, tick: int) -> None:
         waiting = self._directory.begin()
         position = self._fenced_position(epoch, waiting)
-        waiting.change(self.number, replace(position, reserved_tick=max(position.reserved_tick, tick)))
+        waiting.positions[self.number] = replace(position, reserved_tick=max(position.reserved_tick, tick))
         self._directory.end(waiting)
 
     def _fenced_position(self, epoch: int, waiting: Waiting) -> Position:
@@ -185,7 +153,7 @@ class SqliteLog(StreamLog):
     def trim(self, tick: int) -> None:
         waiting = self._directory.begin()
         position = self._directory.position(self.number, waiting)
-        waiting.change(self.number, replace(position, trimmed_tick=max(position.trimmed_tick, tick)))
+        waiting.positions[self.number] = replace(position, trimmed_tick=max(position.trimmed_tick, tick))
         self._directory.trim(self.number)
         self._directory.end(waiting)
 
@@ -241,7 +209,7 @@ class SqliteLog(StreamLog):
 
     def _decoded(self, body: bytes, tick: int) -> Batch:
         try:
-            return padded(codec.decode(batch_in(body)), self._columns)
+            return padded(codec.decode(body), self._columns)
         except ValueError as broken:
             raise self._corrupt(f"the batch that ends at tick {tick}: {broken}") from broken
 

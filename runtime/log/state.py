@@ -1,19 +1,16 @@
 """What a folder of logs knows beside events and publishes: the epoch counter and the position of every stream.
 
-One record of bytes (`State`), so that all of it changes at once or not at all. A commit that only appends does not
-write it: it says where the streams end that have grown since then in front of the events of its last batch (`Advance`),
-and so writes one page instead of two. Both begin with a seal: the number of the commit, and the newest commit that was
-surely on disk when this one began. Seals make lost commits visible: whoever finds one in the remains of a file knows
-which commits must be there (`synced_in`).
+One record of bytes, written anew by every commit, so that all of it changes at once or not at all. It begins with a
+seal: the number of the commit, and the newest commit that was surely on disk when this one began. Seals make lost
+commits visible: whoever finds one in the remains of a file knows which commits must be there (`seals_in`).
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from struct import Struct
-from struct import error as StructError  # noqa: N812
 from typing import Any
 
 import msgpack
@@ -23,16 +20,9 @@ from runtime.protocol.coverage import NO_TICK
 MAGIC = b"smileLG2"
 _SEAL = Struct("<8sQQ")
 _CHECKSUM = Struct("<I")
-_LENGTH = Struct("<I")
 _HEAD_BYTES = _SEAL.size + _CHECKSUM.size
 LOST_RANGES_MAX = 10_000
 """Of one stream. More damage than that is not worth telling apart: the ranges between are given up too."""
-
-GROWN_STREAMS_MAX = 32
-"""In one `Advance`, so that it stays short. If there are more, a commit writes the `State`."""
-
-ADVANCE_BYTES_MAX = 480
-"""No `Advance` is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +30,7 @@ class Position:
     """Where one stream stands.
 
     `publishes` and `publishes_digest` are number and combined checksum of its remembered publishes: with them, one that
-    is missing is noticed. They are stored a few hundred at a time: those of batches after `published_tick` come with
-    their batches. `lost` are ranges of ticks that a repair could not save: they are never called silence.
+    is missing is noticed. `lost` are ranges of ticks that a repair could not save: they are never called silence.
     """
 
     epoch: int = 0
@@ -51,7 +40,6 @@ class Position:
     publishes: int = 0
     publishes_digest: int = 0
     lost: tuple[tuple[int, int], ...] = ()
-    published_tick: int = NO_TICK
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +61,9 @@ class State:
     floor_tick: int = NO_TICK
 
     def encode(self) -> bytes:
-        seal = _sealed(self.seal.number, self.seal.synced)
+        seal = _SEAL.pack(MAGIC, self.seal.number, self.seal.synced)
         rest: bytes = msgpack.packb([self.epoch, self.floor_tick, [_plain(position) for position in self.positions]])
-        body = seal + rest
+        body = seal + _CHECKSUM.pack(zlib.crc32(seal)) + rest
         return body + _CHECKSUM.pack(zlib.crc32(body))
 
     @staticmethod
@@ -91,61 +79,6 @@ class State:
         except (msgpack.UnpackException, TypeError, ValueError) as broken:
             raise ValueError(f"the record of the positions is not readable: {broken}") from broken
 
-    def advanced(self, advance: Advance) -> State:
-        """As it was after that commit."""
-        positions = list(self.positions)
-        for number, tick in advance.last_ticks.items():
-            if number <= len(positions):
-                position = positions[number - 1]
-                positions[number - 1] = replace(position, last_tick=max(position.last_tick, tick))
-        return replace(self, seal=advance.seal, positions=tuple(positions))
-
-
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """What a commit that only appends says of positions: the last ticks of streams that have grown since commit `base`,
-    which was the last to write a `State`."""
-
-    seal: Seal
-    base: int
-    last_ticks: Mapping[int, int]
-
-
-def encode_advance(number: int, synced: int, base: int, last_ticks: Mapping[int, int]) -> bytes:
-    """An `Advance`, made without one: every small commit needs it."""
-    rest: bytes = msgpack.packb((base, last_ticks))
-    head = _sealed(number, synced) + _LENGTH.pack(len(rest)) + rest
-    return head + _CHECKSUM.pack(zlib.crc32(head))
-
-
-def advance_in(stored: bytes) -> tuple[Advance | None, int]:
-    """The one that stands before a batch as it is stored, or none, and where the batch begins; ValueError if it is
-    damaged. The first `ADVANCE_BYTES_MAX` bytes are enough."""
-    if not stored.startswith(MAGIC):
-        return None, 0
-    try:
-        (length,) = _LENGTH.unpack_from(stored, _HEAD_BYTES)
-        end = _HEAD_BYTES + _LENGTH.size + length
-        if _CHECKSUM.unpack_from(stored, end)[0] != zlib.crc32(stored[:end]):
-            raise ValueError("checksum")
-        _, number, synced = _SEAL.unpack_from(stored)
-        base, ticks = msgpack.unpackb(stored[_HEAD_BYTES + _LENGTH.size : end], strict_map_key=False)
-        last_ticks = {int(stream): int(tick) for stream, tick in ticks.items()}
-        return Advance(Seal(number, synced), int(base), last_ticks), end + _CHECKSUM.size
-    except (msgpack.UnpackException, StructError, AttributeError, TypeError, ValueError) as broken:
-        raise ValueError(f"what the newest batch says of positions is damaged: {broken}") from broken
-
-
-def batch_in(stored: bytes) -> bytes:
-    """A batch as it is stored, without the `Advance` that may stand before it; ValueError if that is damaged."""
-    _, at = advance_in(stored)
-    return stored[at:] if at else stored
-
-
-def _sealed(number: int, synced: int) -> bytes:
-    seal = _SEAL.pack(MAGIC, number, synced)
-    return seal + _CHECKSUM.pack(zlib.crc32(seal))
-
 
 def _plain(position: Position) -> list[object]:
     return [
@@ -156,28 +89,21 @@ def _plain(position: Position) -> list[object]:
         position.publishes,
         position.publishes_digest,
         position.lost,
-        position.published_tick,
     ]
 
 
 def _position(fields: Any) -> Position:
-    epoch, last, reserved, trimmed, publishes, digest, lost, *published = fields
+    epoch, last, reserved, trimmed, publishes, digest, lost = fields
     ranges = tuple((int(first), int(end)) for first, end in lost)
-    (published_tick,) = published or (last,)  # the version before stored publishes with their batches
-    counted = int(publishes), int(digest)
-    return Position(int(epoch), int(last), int(reserved), int(trimmed), *counted, ranges, int(published_tick))
+    return Position(int(epoch), int(last), int(reserved), int(trimmed), int(publishes), int(digest), ranges)
 
 
-def synced_in(data: Any) -> int:
-    """The newest commit that any undamaged seal in these bytes (bytes or a memory map) calls synced; 0 if there is
-    none. There may be a hundred thousand of them."""
-    newest = 0
+def seals_in(data: Any) -> Iterator[tuple[Seal, int]]:
+    """All undamaged seals in these bytes (bytes or a memory map), and where each begins."""
     at = data.find(MAGIC)
     while at >= 0:
         head = data[at : at + _HEAD_BYTES]
-        if len(head) == _HEAD_BYTES:
-            _, _, synced = _SEAL.unpack_from(head)
-            if synced > newest and _CHECKSUM.pack(zlib.crc32(head[: _SEAL.size])) == head[_SEAL.size :]:
-                newest = synced
+        if len(head) == _HEAD_BYTES and _CHECKSUM.pack(zlib.crc32(head[: _SEAL.size])) == head[_SEAL.size :]:
+            _, number, synced = _SEAL.unpack_from(head)
+            yield Seal(number, synced), at
         at = data.find(MAGIC, at + 1)
-    return newest

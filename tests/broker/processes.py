@@ -18,7 +18,6 @@ from typing import Any
 
 import smile
 from runtime.log import codec
-from runtime.log.state import batch_in
 from smile.deploy.bundles import make_deployment
 from smile.deploy.deployment import Deployment
 from smile.program import Program
@@ -158,7 +157,7 @@ class Brokers:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             (number,) = connection.execute("select number from streams where stream = ?", (stream,)).fetchone()
             bodies = connection.execute("select body from batches where stream = ?", (number,)).fetchall()
-        return sum(len(codec.decode(batch_in(body))) for (body,) in bodies)
+        return sum(len(codec.decode(body)) for (body,) in bodies)
 
     def status(self, system: RemoteSystem, name: str) -> dict[str, Any]:
         return system.connection.status()[name]

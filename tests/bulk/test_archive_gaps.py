@@ -40,7 +40,8 @@ class Log:
 
     def lose(self, *lost: tuple[int, int]) -> None:
         """As a repair does that cannot save some batches."""
-        self.directory._positions[0] = replace(self.directory._positions[0], lost=lost)
+        state = self.directory._state
+        self.directory._state = replace(state, positions=(replace(state.positions[0], lost=lost),))
         for first, last in lost:
             self.directory.connection.execute(
                 "delete from batches where last_tick >= ? and first_tick <= ?", (first, last)

@@ -2,7 +2,6 @@
 
     python -m tests.log.damage --every 50    every 50th length of each file, every 50th byte with a flipped bit: minutes
     python -m tests.log.damage               all of them: hours
-    python -m tests.log.damage --appends     of a log whose newest commits have only appended
 
 The tests take slices of the same. What a log answers is compared as a whole: positions, publishes, every event.
 """
@@ -55,11 +54,8 @@ def floats(first: int, count: int) -> Batch:
     return Batch.events(ticks, [numbers(np.arange(count)), numbers(np.arange(count) / 3)])
 
 
-def fill(folder: Path, *, ends_with_appends: bool = False) -> LogDirectory:
-    """Two streams, three producers, a reservation, trimmed events; some in the database, some in its log only.
-
-    `ends_with_appends`: by commits that write batches alone.
-    """
+def fill(folder: Path) -> LogDirectory:
+    """Two streams, three producers, a reservation, trimmed events; some in the database, some in its log only."""
     directory = LogDirectory(folder)
     log, other = streams(directory)
     epoch = directory.next_epoch()
@@ -75,13 +71,6 @@ def fill(folder: Path, *, ends_with_appends: bool = False) -> LogDirectory:
             directory.idle()
             directory._keeper.move()
     log.reserve(epoch, 700)
-    if ends_with_appends:
-        log.append(epoch, words(800, 1), "p", 6)
-        other.append(epoch, floats(6000, 70), "r", 6)
-        with directory.group():
-            other.append(epoch, floats(7000, 1), "r", 7)
-            log.append(epoch, words(900, 2), "q", 60)
-        other.append(epoch, floats(8000, 1), "r", 8)
     return directory
 
 
@@ -160,9 +149,9 @@ def first_difference(found: object, expected: object) -> str:
     )
 
 
-def judge(folder: Path, *, ends_with_appends: bool = False) -> Judge:
+def judge(folder: Path) -> Judge:
     """Makes the log, copies its files while it is open, as after a crash, and asks it once undamaged."""
-    directory = fill(folder / "made", ends_with_appends=ends_with_appends)
+    directory = fill(folder / "made")
     files = files_of(folder / "made")
     directory.close()
     made = Judge(folder / "case", files, None)
@@ -245,11 +234,10 @@ class Progress:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.log.damage", description=__doc__.partition("\n")[0])
     parser.add_argument("seed", type=int, nargs="?", default=1, help="which bit of each byte is flipped")
-    parser.add_argument("--appends", action="store_true", help="of a log whose newest commits have only appended")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th length, and every N-th byte")
     options = parser.parse_args()
     with quick_folder() as folder:
-        made = judge(folder, ends_with_appends=options.appends)
+        made = judge(folder)
         places = list(every_byte(made.files, Random(options.seed), options.every))
         for what, count, cases in (
             ("truncations", len(list(lengths(made.files, options.every))), truncations(made.files, options.every)),

@@ -122,8 +122,6 @@ class Round:
     def _other(self) -> None:
         if self.rng.random() < 0.5:
             self.directory._keeper.move()
-            if self.rng.random() < 0.5:
-                self.directory._keeper.fill(self.rng.choice((50_000, 200_000)))
             return
         name = self.rng.choice(STREAMS)
         tick = max(0, self.ticks[name] - 300)

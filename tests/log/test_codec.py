@@ -16,18 +16,7 @@ from runtime.columns import flags, numbers
 from runtime.log import codec
 from runtime.log.acknowledged import AcknowledgedFile, read_acknowledged
 from runtime.log.scavenge import Scavenger
-from runtime.log.state import (
-    ADVANCE_BYTES_MAX,
-    GROWN_STREAMS_MAX,
-    Advance,
-    Position,
-    Seal,
-    State,
-    advance_in,
-    batch_in,
-    encode_advance,
-    synced_in,
-)
+from runtime.log.state import Position, Seal, State, seals_in
 from tests.log.damage import floats, quick_folder, words
 from tests.measures import least_peak_bytes
 
@@ -46,7 +35,6 @@ positions = st.builds(
     publishes=st.integers(0, 2**40),
     publishes_digest=st.integers(0, 2**32 - 1),
     lost=st.lists(st.tuples(places, places)).map(tuple),
-    published_tick=places,
 )
 
 
@@ -119,49 +107,7 @@ def test_positions_come_back(number: int, synced: int, epoch: int, where: list[P
     state = State(Seal(number, synced), epoch, tuple(where), 5)
     data = state.encode()
     assert State.decode(data) == state
-    damaged = bytes([*data[:20], data[20] ^ 1, *data[21:]])
-    assert synced_in(b"abc" + data + b"smileLG2" + data[:20]) == synced
-    assert synced_in(b"abc" + damaged) == 0
-    assert synced_in(damaged + State(Seal(1, 3), 1, ()).encode() + State(Seal(1, 2), 1, ()).encode()) == 3
-
-
-def test_positions_of_the_version_before_come_back() -> None:
-    """Their publishes are all in the table."""
-    state = State(Seal(4, 3), 2, (Position(7, 50, 60, 10, 3, 99, ((1, 2),), 50),))
-    packed = msgpack.packb([2, -1, [[7, 50, 60, 10, 3, 99, [[1, 2]]]]])
-    body = state.encode()[:28] + packed
-    assert State.decode(body + zlib.crc32(body).to_bytes(4, "little")) == state
-
-
-ticks_of_streams = st.dictionaries(st.integers(1, 512), st.integers(0, 2**62), max_size=GROWN_STREAMS_MAX)
-
-
-@given(st.integers(0, 2**63), st.integers(0, 2**63), st.integers(0, 2**63), ticks_of_streams)
-def test_advances_come_back(number: int, synced: int, base: int, last_ticks: dict[int, int]) -> None:
-    data, batch = encode_advance(number, synced, base, last_ticks), codec.encode(words(1, 3))
-    assert len(data) <= ADVANCE_BYTES_MAX
-    assert advance_in(data + batch) == (Advance(Seal(number, synced), base, last_ticks), len(data))
-    assert synced_in(b"abc" + data + batch) == synced
-    assert (batch_in(data + batch), batch_in(batch), advance_in(batch)) == (batch, batch, (None, 0))
-    for at in (9, 25, 29, len(data) - 5, len(data) - 1):
-        with pytest.raises(ValueError, match="says of positions is damaged"):
-            batch_in(bytes([*data[:at], data[at] ^ 4, *data[at + 1 :]]) + batch)
-
-
-@given(st.binary(max_size=80))
-def test_advances_with_a_right_checksum_that_we_never_wrote(rest: bytes) -> None:
-    head = encode_advance(1, 0, 0, {})[:28] + len(rest).to_bytes(4, "little") + rest
-    try:
-        advance_in(head + zlib.crc32(head).to_bytes(4, "little"))
-    except ValueError as stopped:
-        assert "says of positions" in str(stopped)  # noqa: PT017
-
-
-def test_a_state_advances() -> None:
-    state = State(Seal(4, 3), 2, (Position(last_tick=5, epoch=1), Position(last_tick=7), Position(last_tick=9)), 1)
-    after = state.advanced(Advance(Seal(6, 5), 4, {1: 50, 3: 8, 4: 100}))
-    ends = [position.last_tick for position in after.positions]
-    assert (after.seal, after.epoch, after.floor_tick, ends) == (Seal(6, 5), 2, 1, [50, 7, 9])
+    assert list(seals_in(b"abc" + data + b"smileLG2" + data)) == [(state.seal, 3), (state.seal, 11 + len(data))]
 
 
 @given(st.binary(max_size=200))

@@ -24,34 +24,28 @@ def made() -> Iterator[Judge]:
         yield judge(folder)
 
 
-@pytest.fixture(params=[False, True], ids=["ends with a reservation", "ends with appends"])
-def either(request: pytest.FixtureRequest) -> Iterator[Judge]:
-    with quick_folder() as folder:
-        yield judge(folder, ends_with_appends=request.param)
-
-
 @pytest.mark.slow
-def test_truncated_files(either: Judge, cases: int) -> None:
-    verdicts = run(either, truncations(either.files, max(1, 1500 // cases)))
+def test_truncated_files(made: Judge, cases: int) -> None:
+    verdicts = run(made, truncations(made.files, max(1, 1500 // cases)))
     assert verdicts["stopped"] > 100
     assert verdicts["right"] > 50, "some bytes are not in use"
 
 
 @pytest.mark.slow
-def test_flipped_bits(either: Judge, cases: int) -> None:
-    verdicts = run(either, flips(either.files, random_places(either.files, Random(3), 250 * cases)))
+def test_flipped_bits(made: Judge, cases: int) -> None:
+    verdicts = run(made, flips(made.files, random_places(made.files, Random(3), 250 * cases)))
     assert verdicts["stopped"] > 50
     assert verdicts["right"] > 50
 
 
-def test_a_flipped_bit_in_the_newest_commits_is_noticed(either: Judge) -> None:
+def test_a_flipped_bit_in_the_newest_commits_is_noticed(made: Judge) -> None:
     """SQLite would take them for commits that were never finished."""
-    wal = either.files[WAL_NAME]
+    wal = made.files[WAL_NAME]
     salts = wal[16:24]
     frames = [at for at in range(32, len(wal), FRAME_BYTES) if wal[at + 8 : at + 16] == salts]
     assert len(frames) > 8
     newest = [(WAL_NAME, 8 * at) for at in range(32, frames[-1] + FRAME_BYTES, 211)]
-    assert run(either, flips(either.files, iter(newest))) == {"stopped": len(newest)}
+    assert run(made, flips(made.files, iter(newest))) == {"stopped": len(newest)}
 
 
 def test_without_the_file_of_acknowledged_commits_only_the_newest_one_can_go(made: Judge) -> None:
@@ -72,17 +66,17 @@ def test_without_the_file_of_acknowledged_commits_only_the_newest_one_can_go(mad
 
 
 @pytest.mark.parametrize("name", [FILE_NAME, WAL_NAME])
-def test_a_missing_file_is_noticed(either: Judge, name: str) -> None:
-    del either.files[name]
-    assert either.verdict({}) == "stopped"
+def test_a_missing_file_is_noticed(made: Judge, name: str) -> None:
+    del made.files[name]
+    assert made.verdict({}) == "stopped"
 
 
-def test_an_older_copy_of_the_database_is_noticed(either: Judge, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_database_is_noticed(made: Judge, tmp_path: Path) -> None:
     """Somebody restores events.sqlite from a backup, without the log that belongs to it."""
     directory = LogDirectory(tmp_path / "older")
     directory.next_epoch()
     directory.close()
-    assert either.verdict({FILE_NAME: (tmp_path / "older" / FILE_NAME).read_bytes(), WAL_NAME: b""}) == "stopped"
+    assert made.verdict({FILE_NAME: (tmp_path / "older" / FILE_NAME).read_bytes(), WAL_NAME: b""}) == "stopped"
 
 
 def test_the_file_of_acknowledged_commits_is_exact_after_a_crash_of_the_process(made: Judge, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@ a bit at a time."""
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -236,51 +235,6 @@ def test_the_write_ahead_log_stays_short(tmp_path: Path, monkeypatch: pytest.Mon
     directory.close()
 
 
-def test_the_write_ahead_log_is_made_long_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that commits write over what is there. What a crash leaves behind is read as ever."""
-    monkeypatch.setattr(keeper, "WAL_BYTES_KEPT", 400_000)
-    monkeypatch.setattr(keeper, "FILL_FROM_BYTES", 40_000)
-    directory = LogDirectory(tmp_path / "log")
-    log = directory.stream("S", COLUMNS)
-    log.open(1)
-    wal = tmp_path / "log" / WAL_NAME
-    assert wal.stat().st_size < 40_000
-    for at in range(20):
-        log.append(1, batch(at), "p", at)
-    eventually(lambda: wal.stat().st_size == 500_000, "the keeper to fill it")
-    assert not directory._keeper.counters
-    shutil.copytree(tmp_path / "log", tmp_path / "crashed")
-    for at in range(20, 300):
-        log.append(1, batch(at), "p", at)
-    eventually(lambda: directory._keeper.counters["log_moves"] >= 1, "the keeper to move it")
-    assert ticks_in(log) == list(range(300))
-    assert wal.stat().st_size < 900_000
-    directory.close()
-    crashed = LogDirectory(tmp_path / "crashed")
-    assert ticks_in(crashed.stream("S", COLUMNS)) == list(range(20))
-    crashed.close()
-
-
-def test_filling_overwrites_nothing(directory: LogDirectory, log: SqliteLog, tmp_path: Path) -> None:
-    """Commits of any size go on meanwhile; a disk that is nearly full is left alone."""
-    with mock.patch.object(keeper, "_FILL_ROOM", 2**50):
-        directory._keeper.fill(2**20)
-    assert (tmp_path / WAL_NAME).stat().st_size < 2**20
-    with mock.patch.object(keeper, "_FILL_STEP_BYTES", 500):
-        thread = threading.Thread(target=directory._keeper.fill, args=(2**21,))
-        thread.start()
-        for at in range(60):
-            log.append(1, large(2000 * at) if at % 3 else batch(2000 * at), "p", at)
-        directory._keeper._closing.set()  # it has done enough
-        thread.join()
-        directory._keeper._closing.clear()
-    shutil.copytree(tmp_path, tmp_path / "crashed")
-    crashed = LogDirectory(tmp_path / "crashed")
-    assert ticks_in(crashed.stream("S", COLUMNS)) == ticks_in(log)
-    assert len(ticks_in(log)) == 40 * 1500 + 20
-    crashed.close()
-
-
 def test_a_reader_elsewhere_only_delays_it(directory: LogDirectory, log: SqliteLog, tmp_path: Path) -> None:
     log.append(1, batch(1), "p", 1)
     reader = sqlite3.connect(f"file:{tmp_path / FILE_NAME}?mode=ro", uri=True, isolation_level=None)
@@ -441,7 +395,6 @@ def test_a_changed_publish_is_noticed_when_the_log_is_opened(
 ) -> None:
     for at in (10, 20, 30):
         log.append(1, batch(at), "p", at)
-    log.reserve(1, 40)  # and publishes go to their table
     directory.connection.execute(statement)
     with pytest.raises(LogCorrupt, match="smile repair"):
         log.open(2)

@@ -46,12 +46,6 @@ def made() -> Iterator[Judge]:
         yield judge(folder)
 
 
-@pytest.fixture(params=[False, True], ids=["ends with a reservation", "ends with appends"])
-def either(request: pytest.FixtureRequest) -> Iterator[Judge]:
-    with quick_folder() as folder:
-        yield judge(folder, ends_with_appends=request.param)
-
-
 Told = dict[str, tuple[dict[int, tuple[object, ...]], Coverage, Coverage, list[str], int]]
 
 
@@ -101,16 +95,16 @@ def check(made: Judge, before: Told, changed: Files) -> str:
 
 
 @pytest.mark.slow
-def test_whatever_was_damaged(either: Judge, cases: int) -> None:
-    put(either.folder, either.files)
-    before = told_by(either.folder)
+def test_whatever_was_damaged(made: Judge, cases: int) -> None:
+    put(made.folder, made.files)
+    before = told_by(made.folder)
     outcomes: Counter[str] = Counter()
     rng = Random(8)
-    damages = [*flips(either.files, random_places(either.files, rng, 60 * cases))]
-    damages += rng.sample([*truncations(either.files, 200)], 60 * min(cases, 10))
+    damages = [*flips(made.files, random_places(made.files, rng, 60 * cases))]
+    damages += rng.sample([*truncations(made.files, 200)], 60 * min(cases, 10))
     for place, changed in damages:
         try:
-            outcomes[check(either, before, changed)] += 1
+            outcomes[check(made, before, changed)] += 1
         except AssertionError as error:
             raise AssertionError(place) from error
     assert set(outcomes) == {"not damaged", "nothing lost", "events lost", "a stream is lost"}, outcomes
