@@ -11,6 +11,7 @@ import fcntl
 import mmap
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ CHECK_BYTES_MAX = 64 * 2**20
 
 _CACHE_KIB = 16 * 1024
 _PAGE_BYTES = 4096
+_WAL_HEAD_BYTES = 32
+_FRAME_HEAD_BYTES = 24  # in front of every page in the write-ahead log: first the page's number
+_STATE_PAGE = 2  # `state` is the first table, and one row long
 _DATABASE_HEAD = b"SQLite format 3\0" + _PAGE_BYTES.to_bytes(2, "big") + b"\2\2"
 TABLES = {
     "state": "CREATE TABLE state (id integer primary key, body blob not null) strict",
@@ -96,9 +100,16 @@ def _seals_of(path: Path) -> list[Seal]:
             if os.fstat(file.fileno()).st_size == 0:
                 return []
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return [seal for seal, _ in seals_in(data)]
+                return [seal for page in _state_pages(data) for seal, _ in seals_in(page)]
     except FileNotFoundError:
         return []
+
+
+def _state_pages(wal: mmap.mmap) -> Iterator[bytes]:
+    """What was written to the page of the table `state`. A seal anywhere else is part of somebody's event."""
+    for at in range(_WAL_HEAD_BYTES, len(wal), _FRAME_HEAD_BYTES + _PAGE_BYTES):
+        if int.from_bytes(wal[at : at + 4], "big") == _STATE_PAGE:
+            yield wal[at + _FRAME_HEAD_BYTES : at + _FRAME_HEAD_BYTES + _PAGE_BYTES]
 
 
 @dataclass(frozen=True, slots=True)

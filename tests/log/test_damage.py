@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,15 @@ from random import Random
 
 import pytest
 
+from runtime.batch import Batch
 from runtime.log.acknowledged import read_acknowledged
 from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, WAL_NAME
 from runtime.log.sqlite import LogDirectory
+from runtime.log.state import Seal, State
 from tests.log.damage import Judge, flips, judge, quick_folder, random_places, run, truncations
 
 FRAME_BYTES = 4096 + 24
+SEAL_BYTES = 28
 COMMITS = 13  # that `fill` makes
 
 
@@ -89,3 +93,27 @@ def test_the_judge_can_say_wrong(made: Judge) -> None:
     made.expected = [*made.expected[:-1], "something else"]  # type: ignore[index]
     with pytest.raises(AssertionError, match="another answer"):
         made.verdict({})
+
+
+def test_an_event_cannot_pretend_that_commits_are_missing(tmp_path: Path) -> None:
+    """Whoever may publish chooses texts and names of producers; what looks like a seal there is none."""
+    number = 2**40
+    while True:  # until the checksum is UTF-8, too
+        seal = State(Seal(number, number), 0, ()).encode()[:SEAL_BYTES]
+        try:
+            text = seal.decode()
+            break
+        except UnicodeDecodeError:
+            number += 1
+    folder, copy = tmp_path / "log", tmp_path / "crashed"
+    directory = LogDirectory(folder)
+    log = directory.stream("S", [("t", "text")], producer_window=8)
+    log.open(1)
+    log.append(1, Batch.events([5], [[text]]), text, 1)
+    shutil.copytree(folder, copy)
+    directory.close()
+    assert seal in (copy / WAL_NAME).read_bytes()
+    directory = LogDirectory(copy)
+    log = directory.stream("S", [("t", "text")], producer_window=8)
+    assert log.open(2).publishes == ((text, 1, range(5, 6)),)
+    directory.close()
