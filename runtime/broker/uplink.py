@@ -134,8 +134,9 @@ class Uplink:
         self._hello_due_us = 0
         self._request = 0
         self.is_due = False
-        """Has something been heard that `tick` should see to?"""
-        self._is_control_unread = self._is_data_unread = False
+        """Has something been heard since this was last set to False, after which something may be due?"""
+        # At first unknown: a descriptor shows nothing before its socket was asked once.
+        self._is_control_unread = self._is_data_unread = self._is_monitor_unread = True
         self.dealer: Socket = context.socket(zmq.DEALER)
         self.subscriber: Socket = context.socket(zmq.XSUB)
         common_options(self.dealer, self._endpoint, send_hwm=ANSWERS_HWM, receive_hwm=INPUT_HWM)
@@ -216,7 +217,6 @@ class Uplink:
 
     def tick(self) -> int:
         """What is due; microseconds until something is due again."""
-        self.is_due = False
         now_us = self._steady_us()
         if self.welcome is not None and now_us - self._heard_us > LOST_AFTER * self._keep_alive_us:
             self._lost()
@@ -245,7 +245,7 @@ class Uplink:
     def read(self, ready: Collection[int]) -> None:
         """For whoever polls descriptors, of which `ready` show input: reads all sockets that have some."""
         dealer, subscriber, monitor = self.descriptors
-        if monitor in ready:
+        if self._is_monitor_unread or monitor in ready:
             self.read_monitor()
         if self._is_data_unread or subscriber in ready:
             self.read_data()  # before answers, which would overtake the changes that they sum up
@@ -259,14 +259,18 @@ class Uplink:
             self._is_control_unread = has_input(self.dealer)
         if self._is_data_unread:
             self._is_data_unread = has_input(self.subscriber)
-        return self._is_control_unread or self._is_data_unread
+        if self._is_monitor_unread:
+            self._is_monitor_unread = has_input(self.monitor)
+        return self._is_control_unread or self._is_data_unread or self._is_monitor_unread
 
     def read_monitor(self) -> None:
         self.is_due = True
+        self._is_monitor_unread = True
         for _ in range(MESSAGES_PER_TURN):
             try:
                 event = _event_of(self.monitor.recv_multipart(zmq.DONTWAIT))
             except zmq.Again:
+                self._is_monitor_unread = False
                 return
             if event == zmq.EVENT_DISCONNECTED:
                 self._lost()

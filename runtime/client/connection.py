@@ -8,6 +8,7 @@ told of that except by the delay.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -37,6 +38,8 @@ from runtime.security.keys import Keys
 from runtime.wire import control
 from runtime.wire.control import ControlRecord
 from runtime.wire.errors import WireError
+
+log = logging.getLogger("smile.client")
 
 PUBLISHES_MAX = 1_000
 """Publishes under way at once; then `publish` waits (and refuses inside the I/O thread). Below the number of publishes
@@ -76,7 +79,7 @@ class Connection:
         self._lanes: dict[str, tuple[Lane, Uplink]] = {}  # by stream
         self._quiet_us = 0  # nothing is due before
         self._sequences = count()
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # a handler of signals may publish, too
         self._room = threading.Condition(self._guard)
         self._under_way = 0
         self._requests = Requests()
@@ -133,30 +136,45 @@ class Connection:
         """
         if stream not in self.deployment.get("placement", ()):
             raise PublishRefused("unknown-stream", f"the deployment has no stream `{stream}`")
-        is_ours = self._loop.enter()
+        entry: Entry | None = None
+
+        def here() -> bool:
+            nonlocal entry
+            entry = self._entry(stream, columns, done, producer, chain, is_joint)
+            if entry is None:
+                return False
+            uplink = self._begin_publish(entry)
+            return uplink.has_input() or self._loop.has_work or entry.due_us < self._loop.wakes_us
+
+        if self._loop.now(here) and entry is not None:
+            return
+        with self._guard:
+            entry = self._entry(stream, columns, done, producer, chain, is_joint)
+            while entry is None:
+                self._await_room()
+                entry = self._entry(stream, columns, done, producer, chain, is_joint)
+            # In the order of their numbers: whoever finds work there leaves his own behind it.
+            self._loop.add(partial(self._begin_publish, entry))
+        self._loop.wake()
+
+    def _entry(
+        self,
+        stream: str,
+        columns: Columns,
+        done: Done,
+        producer: tuple[str, int] | None,
+        chain: int,
+        is_joint: bool,
+    ) -> Entry | None:
+        """None if too many are under way."""
         with self._guard:
             if self._under_way >= PUBLISHES_MAX:
-                if is_ours:
-                    self._loop.leave()
-                    is_ours = False
-                self._await_room()
-            if producer is None:
-                entry = Entry(stream, self._producer, next(self._sequences), columns, True, done, chain, is_joint)
-            else:
-                # Answers name the producer only, so a producer is one of one stream.
-                entry = Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, False, done)
-            if not is_ours:  # in the order of their numbers: whoever finds work there leaves his own behind it
-                self._loop.add(lambda: self._begin_publish(entry))
+                return None
             self._under_way += 1
-        if not is_ours:
-            self._loop.wake()
-            return
-        try:
-            uplink = self._begin_publish(entry)
-        except BaseException:
-            self._loop.leave()
-            raise
-        self._loop.leave(entry.due_us, has_input=uplink.has_input())
+            if producer is None:
+                return Entry(stream, self._producer, next(self._sequences), columns, True, done, chain, is_joint)
+            # Answers name the producer only, so a producer is one of one stream.
+            return Entry(stream, f"{producer[0]} to {stream}", producer[1], columns, False, done)
 
     def _await_room(self) -> None:
         limit = time.monotonic() + self._timeout
@@ -176,25 +194,35 @@ class Connection:
             found = self._lanes[entry.stream] = Lane(home.send_record_if_welcome), home
         lane, uplink = found
         if lane.is_broken(entry):
-            self._finish(entry, None, lane.broken(entry))
+            self._refuse(entry, lane.broken(entry))
             return uplink
         try:
             first = lane.add(entry, self._clock.steady_us())
             if first is not entry:
                 first.done = both(first.done, partial(self._finish, entry))
-        except WireError as error:  # a message that no broker would take
-            lane.refused(control.PublishRefused(entry.producer, entry.sequence, error.code, "", False, 0), 0)
-            self._finish(entry, None, PublishRefused("too-large", str(error)))
+        except Exception as error:  # noqa: BLE001  a message that no broker would take, for one: the caller's to know
+            lane.refused(control.PublishRefused(entry.producer, entry.sequence, "", "", False, 0), 0)
+            self._refuse(entry, PublishRefused("too-large", str(error)) if isinstance(error, WireError) else error)
         else:
             self._quiet_us = min(self._quiet_us, entry.due_us)
         return uplink
+
+    def _refuse(self, entry: Entry, error: BaseException) -> None:
+        """In the I/O thread, as all answers: the caller may be in the middle of something."""
+        if self._loop.is_here:
+            self._finish(entry, None, error)
+        else:
+            self._loop.add(partial(self._finish, entry, None, error))
 
     def _finish(self, entry: Entry, ticks: Ticks | None, error: BaseException | None) -> None:
         with self._guard:
             self._under_way -= 1
             if self._under_way == PUBLISHES_MAX - 1:
                 self._room.notify_all()
-        entry.done(ticks, error)
+        try:
+            entry.done(ticks, error)
+        except Exception:
+            log.exception("an answer to a publish could not be passed on")
 
     # Leaves
 
@@ -316,6 +344,7 @@ class Connection:
     def post(self, work: Callable[[], object]) -> None:
         """Do this in the I/O thread, soon."""
         if self._loop.is_here:
+            self._quiet_us = 0
             work()
             return
         self._loop.add(work)
@@ -373,13 +402,15 @@ class Connection:
         now_us = self._clock.steady_us()
         patience_us = self.leaves.work(now_us)
         for uplink in uplinks:
-            has_worked = has_worked or uplink.is_due
+            if uplink.is_due:
+                uplink.is_due, has_worked = False, True
         if has_worked or now_us >= self._quiet_us:
             self._quiet_us = now_us + self._see_to_what_is_due(now_us)
         for uplink in self._uplinks.values():
             if uplink.has_input():
                 return 0
-        return min(self._quiet_us - now_us, patience_us)
+        spent_us = self._clock.steady_us() - now_us
+        return max(0, min(self._quiet_us - now_us, patience_us) - spent_us)
 
     def _see_to_what_is_due(self, now_us: int) -> int:
         """Microseconds until something is due again."""

@@ -26,7 +26,6 @@ from runtime.client.errors import ConnectionClosed
 log = logging.getLogger("smile.client")
 
 Work = Callable[[], object]
-NEVER_US = 1 << 62
 
 
 class Turn(Protocol):
@@ -42,13 +41,14 @@ class Loop:
     def __init__(self, turn: Turn, end: Callable[[], None]) -> None:
         self._turn = turn
         self._end = end
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._taker = 0  # the thread that takes a turn now
         self._work: deque[Work] = deque()
         self._last: list[Work] = []
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()
         self._is_closed = False
-        self._wakes_us = 0  # when the thread wakes by itself
+        self.wakes_us = 0
+        """When the thread wakes by itself."""
         self._waker, self._wakee = socket.socketpair()
         self._wakee.setblocking(False)
         self._waker.setblocking(False)
@@ -80,20 +80,30 @@ class Loop:
     def is_closed(self) -> bool:
         return self._is_closed
 
-    def enter(self) -> bool:
-        """May this thread use the sockets now? Then it must `leave` soon. Never waits."""
-        if self._work or not self._lock.acquire(blocking=False):
-            return False
-        if self._work or self._is_closed:
-            self._lock.release()
-            return False
-        return True
+    def now(self, work: Callable[[], bool]) -> bool:
+        """Do this in the caller's thread, if nobody uses the sockets and nobody has left work before; was it done?
+        `work` says whether the thread is to be woken: there is something to read, or something is due before it wakes.
 
-    def leave(self, due_us: int = NEVER_US, *, has_input: bool = False) -> None:
-        """`due_us`: the thread is to be awake by then. `has_input`: there is something to read."""
-        self._lock.release()
-        if has_input or due_us < self._wakes_us:
-            self.wake()
+        Ctrl-C may come anywhere here, in `acquire` too. So giving back is tried whatever happened, and is the first
+        thing that is done then.
+        """
+        lock = self._lock
+        if self._work or lock._is_owned():  # type: ignore[attr-defined]  # a handler of signals, in the middle of this
+            return False
+        is_done = is_needed = False
+        try:
+            if lock.acquire(blocking=False) and not self._work and not self._is_closed:
+                is_needed = True  # unless the work comes to its end
+                is_needed = work()
+                is_done = True
+        finally:
+            try:  # noqa: SIM105  to make a context first would leave time for Ctrl-C
+                lock.release()
+            except RuntimeError:  # it was not ours
+                pass
+            if is_needed:
+                self.wake()
+        return is_done
 
     def add(self, work: Work) -> None:
         """Do this in the next turn. Raises ConnectionClosed; otherwise it is done, come what may."""
@@ -122,7 +132,7 @@ class Loop:
         with self._closing:
             self._is_closed = True
         self.wake()
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread and not self._lock._is_owned():  # type: ignore[attr-defined]
             self._thread.join()
 
     # The thread
@@ -141,7 +151,7 @@ class Loop:
                     patience_us = self._turn(ready, has_worked=has_worked)
                     if self._work:
                         patience_us = 0
-                    self._wakes_us = time.monotonic_ns() // 1_000 + patience_us
+                    self.wakes_us = time.monotonic_ns() // 1_000 + patience_us
                     self._taker = 0
                 if self._last:
                     self._do_last()
@@ -154,7 +164,10 @@ class Loop:
             with self._lock:
                 self._taker = ident
                 self._do_work()  # whoever waits must not wait for ever
-                self._end()
+                try:
+                    self._end()
+                except Exception:
+                    log.exception("the connection does not end well")
                 self._taker = 0
             self._do_last()
             self._waker.close()

@@ -414,6 +414,7 @@ def _read_single_publish(incoming: Incoming) -> Publish | None:
             and type(sequence) is type(count) is int
             and 0 <= sequence <= INT_MAX
             and count == 1
+            and type(descriptions) is list
             and (previous is None or (type(previous) is int and -1 <= previous <= INT_MAX))
             and incoming.is_finished
         ):

@@ -44,6 +44,8 @@ few enough that a busy broker gets many calls in one message."""
 PENDING_ROWS_MAX = 262_144
 """Rows of one stream that may wait to be sent; then `publish` waits, too."""
 
+NUMBER_MAX = 2**63 - 1
+
 Once = tuple[str, int]
 """Producer and number: what is published twice under the same is logged once."""
 
@@ -106,6 +108,10 @@ class Lane:
 
     def submit(self, columns: Columns, rows: int, *, single: bool, once: Once | None = None) -> Future[Any]:
         """Waits only while too many rows are pending; TimedOut if there is no room in time."""
+        if once is not None and not (type(once[1]) is int and 0 <= once[1] <= NUMBER_MAX):
+            raise SmileError(
+                f"`{self.stream.name}`: `once` has a name and a number from 0 to {NUMBER_MAX}, not {once!r}"
+            )
         with self._lock:
             if self._is_closed or not self.has_room(rows):
                 self._await_room(rows)

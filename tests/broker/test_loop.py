@@ -16,7 +16,7 @@ import zmq
 
 from runtime.broker.multipart import has_input, receive_now
 from runtime.client.errors import ConnectionClosed
-from runtime.client.loop import NEVER_US, Loop
+from runtime.client.loop import Loop
 
 MINUTE_US = 60_000_000
 PATIENCE_S = 20.0
@@ -49,13 +49,14 @@ class Echo:
         self._others.close(0)
 
     def send(self) -> None:
-        if self.loop.enter():
-            self._socket.send(b"x")
-            self.inline += 1
-            self.loop.leave(NEVER_US, has_input=has_input(self._socket))
-        else:
+        if not self.loop.now(self._send_here):
             self.loop.add(lambda: self._socket.send(b"x"))
             self.loop.wake()
+
+    def _send_here(self) -> bool:
+        self._socket.send(b"x")
+        self.inline += 1
+        return has_input(self._socket)
 
     def send_all(self) -> None:
         for number in range(EACH):
@@ -124,21 +125,79 @@ def test_what_a_descriptor_shows_is_gone_once_its_socket_was_used() -> None:
     context.destroy(0)
 
 
-def test_who_leaves_wakes_the_thread_only_if_there_is_a_reason() -> None:
+def test_the_thread_is_woken_only_if_there_is_a_reason() -> None:
     with echo() as made:
         asked = settled(made)
-        for due_us, is_input, is_woken in (
-            (NEVER_US, False, False),
-            (time.monotonic_ns() // 1_000 + 2 * MINUTE_US, False, False),
-            (NEVER_US, True, True),
-            (time.monotonic_ns() // 1_000 + MINUTE_US // 2, False, True),
-        ):
-            assert made.loop.enter()
-            assert not made.loop.enter(), "one at a time"
-            made.loop.leave(due_us, has_input=is_input)
+        for is_needed in (False, True, False):
+            assert made.loop.now(lambda is_needed=is_needed: is_needed)  # type: ignore[misc]
             found = settled(made)
-            assert (found > asked) == is_woken, (due_us, is_input)
+            assert (found > asked) == is_needed
             asked = found
+        assert 0 < made.loop.wakes_us - time.monotonic_ns() // 1_000 <= MINUTE_US
+
+
+def test_one_at_a_time() -> None:
+    with echo() as made:
+        settled(made)
+        found: list[bool] = []
+        ours, theirs = threading.Event(), threading.Event()
+
+        def hold() -> bool:
+            ours.set()
+            return not theirs.wait(PATIENCE_S)
+
+        holder = threading.Thread(target=lambda: found.append(made.loop.now(hold)))
+        holder.start()
+        assert ours.wait(PATIENCE_S)
+        assert not made.loop.now(lambda: False)
+        theirs.set()
+        holder.join()
+        assert found == [True]
+        asked = settled(made)
+        assert made.loop.now(lambda: made.loop.now(lambda: False))
+        assert settled(made) == asked, "nor twice in one thread, as a handler of signals would"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_breaks_in_the_middle_leaves_the_sockets_to_others(error: type[BaseException]) -> None:
+    with echo() as made:
+        asked = settled(made)
+
+        def broken() -> bool:
+            raise error
+
+        with pytest.raises(error):
+            made.loop.now(broken)
+        assert settled(made) > asked, "the thread looks whether something has come in"
+        assert made.loop.now(lambda: False)
+
+
+def test_an_interruption_while_the_sockets_are_taken_leaves_them_to_others() -> None:
+    """Between `acquire` and everything after it: there the caller does not know yet that they are his."""
+
+    class Taken:
+        def __init__(self) -> None:
+            self.real = threading.RLock()
+
+        def acquire(self, *, blocking: bool) -> bool:
+            self.real.acquire(blocking=blocking)
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            self.real.release()
+
+        def _is_owned(self) -> bool:
+            return False
+
+    with echo() as made:
+        settled(made)
+        taken, lock = Taken(), made.loop._lock
+        made.loop._lock = taken  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            made.loop.now(lambda: False)
+        made.loop._lock = lock
+        with pytest.raises(RuntimeError):
+            taken.real.release()
 
 
 def settled(made: Echo) -> int:
@@ -163,7 +222,7 @@ def test_nobody_overtakes_work_that_waits() -> None:
 
         settled(made)
         made.loop.add(first)
-        assert not made.loop.enter()
+        assert not made.loop.now(lambda: False)
         assert not order
         made.loop.wake()
         assert done.wait(PATIENCE_S)
@@ -180,4 +239,4 @@ def test_what_was_added_is_done_when_the_loop_is_closed() -> None:
         assert (done, made.has_ended, made.loop.is_closed) == ([1], True, True)
         with pytest.raises(ConnectionClosed):
             made.loop.add(lambda: done.append(2))
-        assert not made.loop.enter()
+        assert not made.loop.now(lambda: False)

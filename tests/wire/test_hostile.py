@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.protocol.coverage import TICK_MAX
+from runtime.wire import control
 from runtime.wire.errors import WireError, WireGarbage, WireTooLarge, WireVersion
 from runtime.wire.frames import decode_frames
 from runtime.wire.framing import VERSION
@@ -318,3 +319,49 @@ def test_values_of_a_single_row_are_checked(values: object) -> None:
     good = (1, 0, 1, -1)
     assert isinstance(refusal(single_change(*good, row=[1, [4, [9]], True, None, [[4, values]]])), WireGarbage)
     assert isinstance(refusal(single_change(*good, row=[1, [4, values], True, None, [[4, [7]]]])), WireGarbage)
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(allow_nan=False),
+    st.text(max_size=3),
+    st.binary(max_size=3),
+    st.lists(st.one_of(st.integers(0, 12), st.booleans(), st.text(max_size=2)), max_size=4),
+)
+SHORT_WAYS = ("_read_single_publish", "_read_progress")
+
+
+@st.composite
+def nearly_right(draw: st.DrawFn) -> list[object]:
+    """The header of a publish or of an answer, with something else at one place of it, at any depth."""
+    record: control.ControlRecord
+    if draw(st.booleans()):
+        row = draw(st.lists(st.one_of(st.integers(-9, 9), st.text(max_size=2)), min_size=1, max_size=3))
+        record = control.Publish("S", "p", 5, tuple([value] for value in row), draw(st.one_of(st.none(), st.just(4))))
+    else:
+        record = control.Acknowledged("p", 5, range(7, 7 + 2 * draw(st.integers(1, 3)), 2), draw(st.booleans()))
+    header: list[object] = msgpack.unpackb(control.encode_control(record)[0])
+    place, at = header, draw(st.integers(2, len(header) - 1))
+    while isinstance(inner := place[at], list) and inner and draw(st.booleans()):
+        place, at = inner, draw(st.integers(0, len(inner) - 1))
+    place[at] = draw(JUNK)
+    return header
+
+
+@given(nearly_right())
+def test_the_short_ways_take_nothing_that_the_long_one_refuses(header: list[object]) -> None:
+    frame = msgpack.packb(header)
+
+    def outcome() -> object:
+        try:
+            return repr(control.decode_control([frame]))
+        except WireError:
+            return "refused"
+
+    short = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SHORT_WAYS:
+            patch.setattr(control, name, lambda _: None)
+        assert short == outcome()
