@@ -400,7 +400,7 @@ def _read_progress(incoming: Incoming) -> Acknowledged | None:
         and incoming.is_finished
     ):
         return None
-    return Acknowledged(producer, sequence, range(first, first + step * count, step), repeated)
+    return Acknowledged(producer, sequence, range(first, first + step * (count - 1) + 1, step), repeated)
 
 
 def _read_single_publish(incoming: Incoming) -> Publish | None:
