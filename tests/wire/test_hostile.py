@@ -13,7 +13,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime.protocol.coverage import TICK_MAX
@@ -351,6 +351,7 @@ def nearly_right(draw: st.DrawFn) -> list[object]:
 
 
 @given(nearly_right())
+@example([VERSION, 44, "S", "p", 5, [1, ""], None, b""])
 def test_the_short_ways_take_nothing_that_the_long_one_refuses(header: list[object]) -> None:
     frame = msgpack.packb(header)
 
