@@ -368,3 +368,12 @@ def test_messages_too_large_for_any_peer_are_cut() -> None:
     events = Batch.events(range(0, 2048, 1024), ([1, 2],))
     cut = _cut(Events(LineageCoverage([Coverage.prefix(2047)]), events))
     assert [len(one.rows) for one in cut if isinstance(one, Events)] == [1, 1]
+
+
+def test_rows_that_arrive_make_a_checkpoint_worth_while(net: Net) -> None:
+    net.carry()
+    large = net.hosts["a"].hosted["Large"]
+    before = large.rows_since_checkpoint
+    publish(net, 0, [(1, 5), (2, 7), (1, 4)])
+    net.carry()
+    assert large.rows_since_checkpoint == before + 3

@@ -190,3 +190,16 @@ def test_a_forgotten_key_that_comes_back_is_a_new_row() -> None:
     net.settle()
     assert (rows.slot_of(("B",)), rows.free) == (0, [])
     assert net.rows("L") == {"B": (1,)}
+
+
+def test_t3_what_an_operator_dropped_unseen_raises_the_floor_that_is_told() -> None:
+    """A row that was not in its table may be visible below: nobody may take silence about it for its end."""
+    net = Net(stream("s"), total("S", "s"), copy("C", "S"), leaf("L", "C"))
+    net.publish("s", 1, "A", 2)
+    net.settle()
+    before = net.state("C").told_floor
+    net.state("C").operator.hidden_tick = 1
+    net.publish("s", 2, "A", 3)
+    net.settle()
+    assert (before, net.state("C").told_floor) == (-1, 1)
+    assert [message.floor for message in net.sent("C", Knowledge)][-1] == 1
