@@ -120,7 +120,7 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
         say(ready=True)
         wait_for_line()
         under_way: deque[Future[Any]] = deque()
-        begin = time.monotonic() + 0.1
+        begin, cpu = time.monotonic() + 0.1, time.process_time()
         for number, row in enumerate(rows):
             sleep_until(begin + number / rate)
             handed[number] = time.monotonic()
@@ -130,14 +130,16 @@ def publish_singles(address: str, buys: int, items: int, rate: int, seconds: flo
         held = count / (time.monotonic() - begin)
         for future in under_way:
             system.outcome(future)
+        cpu = time.process_time() - cpu
         np.save(result, handed)
         system.publish("Sellers", {"item_id": items + first + 1, "price": 1, "qty": 1})
-        say(done=True, rate=held, count=count)
+        say(done=True, rate=held, count=count, cpu=cpu)
 
 
 def watch(address: str, items: int, is_native: bool, first: int, result: Path) -> None:
     """Every change with the time at which it was told: (item, available, time) is the result."""
     told: list[tuple[int, int, float]] = []
+    cpu = 0.0
     with connected(address) as system:
         changes = system.subscribe("Available", queue_rows=QUEUE_ROWS)
         for batch in changes.batches():
@@ -145,6 +147,7 @@ def watch(address: str, items: int, is_native: bool, first: int, result: Path) -
             if batch.kind == "snapshot":
                 wait_for_native(system, is_native)
                 collect_what_starting_made()
+                cpu = time.process_time()
                 say(ready=len(batch))
                 continue
             left = np.where(batch.visible_array(), batch.array("avail"), 0).tolist()
@@ -152,8 +155,9 @@ def watch(address: str, items: int, is_native: bool, first: int, result: Path) -
             told += [(item, available, now) for item, available in zip(found, left, strict=True)]
             if items + first + 1 in found:
                 break
+        cpu = time.process_time() - cpu
         np.save(result, np.array(told))
-        say(done=True, changes=len(told) - 1)
+        say(done=True, changes=len(told) - 1, cpu=cpu)
 
 
 def read(address: str, buys: int, items: int, offered: int) -> None:

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -211,16 +212,21 @@ def latency(size: Size) -> dict[str, Any]:
     """Echo and broker by turns, so that both see the same neighbours; all rounds of each together."""
     found: dict[str, list[np.ndarray[Any, Any]]] = {"echo": [], "SMILE": []}
     rates = []
+    spent: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with one_broker(size, folder) as run:
             for number in range(size.rounds):
                 (folder / str(number)).mkdir()
                 found["echo"].append(echo_round(size, folder / str(number)))
-                taken, rate = latency_round(size, run.address, folder / str(number), number)
+                before = run.cpu_s()
+                taken, rate, cpu = latency_round(size, run.address, folder / str(number), number)
+                spent.update({**cpu, "broker": run.cpu_s() - before})
                 found["SMILE"].append(taken)
                 rates.append(rate)
     report: dict[str, Any] = {"rate": min(rates)}
+    events = size.rounds * int(RATE * size.seconds)
+    report["SMILE, CPU us of an event"] = {who: round(1e6 * seconds / events) for who, seconds in spent.items()}
     for who, rounds in found.items():
         taken = np.concatenate(rounds)
         report[who] = {f"p{share}_ms": float(np.percentile(taken, share)) for share in (50, 90, 99, 99.9)}
@@ -249,8 +255,11 @@ def echo_round(size: Size, folder: Path) -> np.ndarray[Any, Any]:
     return taken
 
 
-def latency_round(size: Size, address: str, folder: Path, number: int) -> tuple[np.ndarray[Any, Any], float]:
-    """Milliseconds from hand-in to receipt of each change, and the rate that the publisher held."""
+def latency_round(
+    size: Size, address: str, folder: Path, number: int
+) -> tuple[np.ndarray[Any, Any], float, dict[str, float]]:
+    """Milliseconds from hand-in to receipt of each change, the rate that the publisher held, and both clients' seconds
+    of processor time."""
     events = generate(size.buys, size.items)
     first = number * int(RATE * size.seconds)
     common = {"address": address, "items": size.items, "first": first}
@@ -268,8 +277,7 @@ def latency_round(size: Size, address: str, folder: Path, number: int) -> tuple[
         watcher.hear()
         publisher.hear()
         publisher.go()
-        rate = publisher.hear()["rate"]
-        watcher.hear()
+        sent, watched = publisher.hear(), watcher.hear()
     handed, told = np.load(folder / "handed.npy"), np.load(folder / "told.npy")
     left = events.offered.copy()
     left -= np.bincount(events.items[:first], events.quantities[:first], size.items).astype(np.int64)
@@ -282,7 +290,8 @@ def latency_round(size: Size, address: str, folder: Path, number: int) -> tuple[
     arrived = {(int(item), int(number)): float(at) for item, number, at in told}
     if missing := expected.keys() - arrived.keys():
         raise WrongView(f"{len(missing)} of {len(expected)} changes were not told")
-    return np.array([1e3 * (arrived[change] - due) for change, due in expected.items()]), rate
+    taken = np.array([1e3 * (arrived[change] - due) for change, due in expected.items()])
+    return taken, sent["rate"], {"publisher": sent["cpu"], "subscriber": watched["cpu"]}
 
 
 # --- many subscribers -------------------------------------------------------------------------------------------------
