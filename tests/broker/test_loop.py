@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import zmq
@@ -17,6 +18,7 @@ import zmq
 from runtime.broker.multipart import has_input, receive_now
 from runtime.client.errors import ConnectionClosed
 from runtime.client.loop import Loop
+from tests.measures import eventually
 
 MINUTE_US = 60_000_000
 PATIENCE_S = 20.0
@@ -130,6 +132,8 @@ def test_the_thread_is_woken_only_if_there_is_a_reason() -> None:
         asked = settled(made)
         for is_needed in (False, True, False):
             assert made.loop.now(lambda is_needed=is_needed: is_needed)  # type: ignore[misc]
+            if is_needed:
+                eventually(partial(has_looked, made, asked))
             found = settled(made)
             assert (found > asked) == is_needed
             asked = found
@@ -168,7 +172,7 @@ def test_what_breaks_in_the_middle_leaves_the_sockets_to_others(error: type[Base
 
         with pytest.raises(error):
             made.loop.now(broken)
-        assert settled(made) > asked, "the thread looks whether something has come in"
+        eventually(lambda: made.asked > asked, "the thread to look whether something has come in")
         assert made.loop.now(lambda: False)
 
 
@@ -198,6 +202,10 @@ def test_an_interruption_while_the_sockets_are_taken_leaves_them_to_others() -> 
         made.loop._lock = lock
         with pytest.raises(RuntimeError):
             taken.real.release()
+
+
+def has_looked(made: Echo, asked: int) -> bool:
+    return made.asked > asked
 
 
 def settled(made: Echo) -> int:
