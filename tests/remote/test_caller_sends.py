@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 import smile
 from runtime.broker import uplink
+from runtime.broker.multipart import has_input
 from runtime.client import lanes
 from runtime.wire.errors import WireTooLarge
 from smile.local import LocalBrokers
 from smile.remote import publisher
-from tests.measures import PATIENCE_S
+from tests.measures import PATIENCE_S, eventually
 
 ROW = {"item": 1, "qty": 1}
 STREAM = "Sales1"
@@ -93,12 +95,18 @@ def test_ctrl_c_in_the_middle_of_sending_leaves_the_connection_to_others(
     def interrupted(socket: Any) -> bool:
         if threading.get_ident() == main:
             signal.raise_signal(signal.SIGINT)
-        return True
+        return has_input(socket)
+
+    def publish() -> None:
+        """Until the sockets were free, so that it was this thread that sent."""
+        for _ in range(1_000):
+            system.publish_nowait(STREAM, ROW)
+            time.sleep(0.001)
 
     with monkeypatch.context() as patch:
         patch.setattr(uplink, "has_input", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            system.publish_nowait(STREAM, ROW)
+            publish()
     assert system.publish(STREAM, ROW) > 0
     closer = threading.Thread(target=system.close, daemon=True)
     closer.start()
@@ -121,6 +129,7 @@ def test_a_handler_of_signals_may_publish(system: Any, monkeypatch: pytest.Monke
     try:
         monkeypatch.setattr(lanes.Lane, "_put", put)
         first = system.publish_nowait(STREAM, ROW)
+        eventually(lambda: made)
         assert {first.result(PATIENCE_S), made[0].result(PATIENCE_S)} == {first.result(), made[0].result()}
         assert first.result() != made[0].result()
     finally:
