@@ -36,5 +36,7 @@ class Watch:
 
     def close(self) -> None:
         self._ended.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout=1.0)
+        with self._lock:  # somebody may be starting it just now, and what is not started cannot be joined
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=1.0)
