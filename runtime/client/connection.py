@@ -127,8 +127,8 @@ class Connection:
         chain: int = 0,
         is_joint: bool = False,
     ) -> None:
-        """`done` is called once, in any thread: with the ticks when the rows are durable, or with PublishRefused if a
-        broker says no. Repeated until one answers.
+        """`done` is called once, in the I/O thread: with the ticks when the rows are durable, or with PublishRefused if
+        a broker says no. Repeated until one answers.
 
         `producer`: (name, number) under which the rows are logged once, whoever repeats them and whenever; otherwise
         this connection takes care of repeats, and publishes to one stream keep their order. `chain`, `is_joint`: as in

@@ -14,6 +14,7 @@ from runtime.broker.timers import Clock
 from runtime.broker.uplink import Uplink
 from runtime.protocol.messages import Message
 from runtime.wire.control import ControlRecord, Welcome, encode_control
+from tests.measures import eventually
 
 PATIENCE_S = 10.0
 
@@ -76,9 +77,8 @@ class Broker:
     def leave(self) -> None:
         self.router.close(0)
 
-    def come_back(self) -> None:
-        self.router = self.context.socket(zmq.ROUTER)
-        self.router.bind(self.address)
+    def dealer_events(self) -> int:
+        return int(self.uplink.dealer.getsockopt(zmq.EVENTS))
 
 
 @pytest.fixture
@@ -109,14 +109,12 @@ def test_what_is_heard_makes_something_due_until_somebody_has_seen_to_it(broker:
 
 
 def test_more_than_a_turn_reads_is_not_left_lying(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uplink_file, "MESSAGES_PER_TURN", 2)
-    for _ in range(2):
-        broker.leave()
-        time.sleep(0.3)
-        broker.come_back()
-        time.sleep(0.5)
+    monkeypatch.setattr(uplink_file, "MESSAGES_PER_TURN", 1)
+    eventually(lambda: broker.dealer_events() & zmq.POLLOUT, "a connection, of which the monitor tells")
+    broker.leave()
+    eventually(lambda: not broker.dealer_events() & zmq.POLLOUT, "its end, of which it tells, too")
     broker.uplink.read(())
-    assert broker.uplink.has_input(), "of connections that were made and broken"
+    assert broker.uplink.has_input()
     broker.read_until(lambda: not broker.uplink.has_input())
     with pytest.raises(zmq.Again):
         broker.uplink.monitor.recv_multipart(zmq.DONTWAIT)
