@@ -2,7 +2,8 @@
 
 `Context` is the surrounding program; `Current` is the relation that the operators so far have made, with the names by
 which the next operator may refer to its columns. A `Current` is never half right: when an operator has an error, the
-rest of the pipeline is left unchecked (None), because every later message would be a consequence.
+rest of the pipeline is left unchecked (None), because every later message would be a consequence. Only a wrong `where`
+is passed over: it changes no column.
 """
 
 from __future__ import annotations

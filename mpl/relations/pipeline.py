@@ -28,12 +28,17 @@ def check_relation(relation: nodes.Relation, context: Context) -> Current | None
         )
         return None
     current = _check_sources(relation, context)
+    is_sound = True
     for operator in relation.operators:
         if current is None:
             _check_remaining_sources(operator, context)
+            continue
+        found = _check_operator(current, operator, context)
+        if found is None and isinstance(operator, nodes.Where):
+            is_sound = False  # its columns are those before it, whatever it says: what follows can be checked
         else:
-            current = _within_budget(_check_operator(current, operator, context), operator, context)
-    return current
+            current = _within_budget(found, operator, context)
+    return current if is_sound else None
 
 
 def _within_budget(current: Current | None, operator: nodes.Operator, context: Context) -> Current | None:

@@ -232,8 +232,15 @@ def test_a_broken_view_silences_its_readers() -> None:
 
 
 def test_a_broken_operator_silences_the_rest_of_its_pipeline_but_not_other_sources() -> None:
-    program = "stream S (a int); view V = from S |> where nobody > 1 |> project gone |> join Missing using a;"
+    program = "stream S (a int); view V = from S |> extend b := nobody |> project b, gone |> join Missing using a;"
     assert codes(program) == ["MPL0202", "MPL0201"]
+
+
+def test_after_a_broken_where_the_columns_are_still_known() -> None:
+    program = "stream S (a int); view V = from S |> where nobody > 1 |> where a > 'x' |> project gone;"
+    assert codes(program) == ["MPL0202", "MPL0302", "MPL0202"]
+    inner = "stream S (a int); view V = from (from S |> where nobody > 1) |> where what = 2;"
+    assert codes(inner) == ["MPL0202"], "what reads it is silenced, as it is for a view"
 
 
 def test_independent_errors_are_all_reported_in_source_order() -> None:
