@@ -44,15 +44,6 @@ def make_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
-def sync_file(path: Path) -> None:
-    """What anybody has written to it is on disk when this returns."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fdatasync(handle)
-    finally:
-        os.close(handle)
-
-
 def sync_folder(folder: Path) -> None:
     """Names of files in it are on disk when this returns."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -81,27 +81,26 @@ class System(Reading):
         components = dict(plan.components)
         if data is not None:
             self._directory = _opened(data)
-            durable = self._logs_in(self._directory)
-            logs.update(durable)
-            components.update(_with_residues(plan, durable))
-            epochs = self._directory.next_epoch
-            self._recovered = set()
         try:
+            if self._directory is not None:
+                durable = self._logs_in(self._directory)
+                logs.update(durable)
+                components.update(_with_residues(plan, durable))
+                epochs = self._directory.next_epoch
+                self._recovered = set()
             shown = {view.component for view in plan.views.values()}
             self._engine = Engine(components, logs, _now_us, epochs, shown)
             for name, table in declared.tables.items():
                 self._fill_table(StreamInput(table, plan.tables[name]), table_rows(program, table, tables or {}))
-        except BaseException:
+        except BaseException as error:
             if self._directory is not None:
                 self._directory.close()
+            if isinstance(error, LogError):
+                raise LogUnusable(str(error)) from error
             raise
 
     def _logs_in(self, directory: LogDirectory) -> dict[str, SqliteLog]:
-        try:
-            return {name: directory.stream(name, given.schema, given.rules) for name, given in self._inputs.items()}
-        except LogError as error:
-            directory.close()
-            raise LogUnusable(str(error)) from error
+        return {name: directory.stream(name, given.schema, given.rules) for name, given in self._inputs.items()}
 
     def _fill_table(self, table: StreamInput, rows: object) -> None:
         columns, number = table.encode_many(rows)
@@ -284,7 +283,7 @@ class System(Reading):
             raise self._tell_interrupted(self._engine.unfinished)
         if self._directory is not None:
             try:
-                self._directory.check_process()
+                self._directory.check_usable()
             except LogError as error:
                 raise LogUnusable(str(error)) from error
 

@@ -32,6 +32,8 @@ CHILD_S_MAX = 120.0
 """A child that has not finished by then is killed: the disk hangs, or the state is larger than it can write."""
 
 REASON_BYTES_MAX = 1_000
+_WRITTEN, _FAILED = b"+", b"-"
+"""What a child says of each component, in turn; then why the first failed, if any did."""
 
 Report = Callable[[str, int, int, str | None], None]
 """Component, epoch, number, and why it failed."""
@@ -53,7 +55,7 @@ class _Due:
 @dataclass(slots=True)
 class _Child:
     pid: int
-    reasons: int  # reading end of a pipe
+    said: int  # reading end of a pipe
     began: float
     due: list[_Due]
 
@@ -106,13 +108,17 @@ class Checkpointing:
             for hosted, instruction in due
         ]
         began = time.perf_counter_ns()
-        reading, writing = os.pipe()
+        try:
+            reading, writing = os.pipe()
+        except OSError as error:  # so many peers that no file may be opened
+            self._ended(wanted, b"", str(error))
+            return
         try:
             pid = os.fork()
         except OSError as error:
             os.close(reading)
             os.close(writing)
-            self._ended(wanted, str(error))
+            self._ended(wanted, b"", str(error))
             return
         if pid == 0:
             _be_the_child(self._store, wanted, writing)
@@ -125,23 +131,28 @@ class Checkpointing:
         child = self._child
         if child is None:
             return
-        pid, status = os.waitpid(child.pid, os.WNOHANG)
+        try:
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+        except ChildProcessError:  # it has ended, and whoever started us made the system forget children at once
+            pid, status = child.pid, 0
         if pid == 0:
             if time.monotonic() - child.began > CHILD_S_MAX:
                 os.kill(child.pid, signal.SIGKILL)
             return
         self._child = None
-        reason = os.read(child.reasons, REASON_BYTES_MAX).decode("utf-8", "replace")
-        os.close(child.reasons)
+        said = os.read(child.said, len(child.due) + REASON_BYTES_MAX)
+        os.close(child.said)
         self.times.note(int((time.monotonic() - child.began) * 1e6))
-        failed = None if status == 0 else reason or f"the writing process ended with {status}"
-        self._ended(child.due, failed)
+        reason = said[len(child.due) :].decode("utf-8", "replace")
+        self._ended(child.due, said, reason or f"the writing process ended with {status}")
 
-    def _ended(self, due: list[_Due], failure: str | None) -> None:
-        if failure is not None:
+    def _ended(self, due: list[_Due], said: bytes, reason: str) -> None:
+        """`said` begins with a byte for each, as far as the child came; `reason` is that of the first failure."""
+        failures = [None if said[at : at + 1] == _WRITTEN else reason for at in range(len(due))]
+        if any(failures):
             self.failed += 1
-            log.warning("no checkpoint: %s", failure)
-        for one in due:
+            log.warning("no checkpoint: %s", reason)
+        for one, failure in zip(due, failures, strict=True):
             self.report(one.component, one.epoch, one.number, failure)
 
     def finish(self, host: Host) -> None:
@@ -150,7 +161,7 @@ class Checkpointing:
         if child is not None:
             with suppress(ChildProcessError):
                 os.waitpid(child.pid, 0)
-            os.close(child.reasons)
+            os.close(child.said)
             self._child = None
         writer = _InThisProcess(self._store)
         host.checkpoint(shelf=writer)
@@ -183,28 +194,42 @@ class _InThisProcess:
                 log.warning("no checkpoint: %s", error, extra={"component": hosted.name})
 
 
-def _be_the_child(store: CheckpointStore, due: list[_Due], reasons: int) -> None:
+def _be_the_child(store: CheckpointStore, due: list[_Due], said: int) -> None:
     """Never returns. A killed parent must not live on in files that we hold open: its ports, its lock."""
     code = 1
     try:
         gc.disable()
-        kept = os.dup2(reasons, 3)
+        kept = os.dup2(said, 3)
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         os.closerange(kept + 1, limit)
         os.nice(5)
-        for one in due:
-            _write(store, one)
+        reason = b""
+        for one in due:  # one that has no room, or too much state, must not keep the others' logs from being trimmed
+            try:
+                _write(store, one)
+            except Exception as error:  # noqa: BLE001
+                reason = reason or f"{type(error).__name__}: {error}".encode()[:REASON_BYTES_MAX]
+                _say(_FAILED)
+            else:
+                _say(_WRITTEN)
+        _say(reason)
         code = 0
-    except BaseException as error:  # noqa: BLE001
-        with suppress(OSError):
-            os.write(3, f"{type(error).__name__}: {error}".encode()[:REASON_BYTES_MAX])
     finally:
         os._exit(code)
+
+
+def _say(data: bytes) -> None:
+    with suppress(OSError):  # nobody is there any more; whoever comes after is glad of what is written
+        os.write(3, data)
 
 
 def _write(store: CheckpointStore, due: _Due) -> None:
     """Durable, and noted as what others may rely on, before anybody is told (C4)."""
     checkpoint = due.make()
-    store.save(due.component, due.digest, due.epoch, due.number, codec.encode(checkpoint.to_wire()))
+    try:
+        data = codec.encode(checkpoint.to_wire())
+    except codec.CheckpointTooLarge as error:
+        raise CheckpointFailed(f"{due.component}: {error}") from error
+    store.save(due.component, due.digest, due.epoch, due.number, data)
     horizon = max((edge.coverage.horizon() for edge in checkpoint.edges), default=-1)
     store.note_acknowledged(due.component, due.digest, due.epoch, due.number, horizon)

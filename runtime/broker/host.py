@@ -59,9 +59,6 @@ from runtime.protocol.stream import StreamComponent
 
 log = logging.getLogger("smile.host")
 
-QUESTIONS_MAX = 65_536
-"""Questions that wait; one per receiver, edge and epoch. Beyond that they are dropped: receivers ask again."""
-
 RESTART_DELAY_US = 100_000
 RESTART_DELAY_US_MAX = 5_000_000
 """A component that cannot go on starts again after this, doubling as long as it does not succeed."""
@@ -82,7 +79,7 @@ class CheckpointShelf(Protocol):
     """Where checkpoints are kept (`checkpointing.py`)."""
 
     def load(self, component: str, digest: str) -> tuple[Checkpoint | None, int]:
-        """The newest that fits and the highest horizon acknowledged as durable (-1: none)."""
+        """The newest that fits and the highest horizon acknowledged as durable (-1: none). OSError: try again later."""
 
     def begin(self, due: list[tuple[Hosted, PersistCheckpoint]]) -> None:
         """Write these, in the background, before the components handle another event."""
@@ -173,7 +170,11 @@ class Host(Successions):
             return
         acknowledged = -1
         if self._checkpoints is not None and hosted.log is None:
-            kept, acknowledged = self._checkpoints.load(name, hosted.digest)
+            try:
+                kept, acknowledged = self._checkpoints.load(name, hosted.digest)
+            except OSError as error:
+                self._cannot_go_on(hosted, f"its checkpoint cannot be read now: {error}")
+                return
         hosted.state, hosted.reason, hosted.failure = RUNNING, "", None
         hosted.rows_since_checkpoint, hosted.lost_ticks = 0, False
         hosted.positions.clear()
@@ -285,17 +286,15 @@ class Host(Successions):
         if edge.startswith(GUESTS) and isinstance(message, Upstream):
             if not isinstance(message, Curiosity | EventCuriosity):
                 return  # one guest's word is not every guest's
-            at = (edge, source, message.receiver_epoch)
+            epoch = message.receiver_epoch
             message = replace(message, receiver_epoch=GUEST_EPOCH)
         elif isinstance(message, Curiosity | EventCuriosity):
-            at = (edge, source, message.receiver_epoch)
+            epoch = message.receiver_epoch
         else:
             self._feed_message(component, edge, message, None)
             return
-        if at not in self._questions and len(self._questions) >= QUESTIONS_MAX:
+        if not self._questions.put(component, edge, epoch, message, source):
             self.counters["questions_dropped"] += 1
-            return
-        self._questions[at] = (component, message)
 
     def publish(
         self,

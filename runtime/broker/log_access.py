@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from runtime.log.stream_log import LogError, LogFenced, StreamLog
+from runtime.log.stream_log import LogCorrupt, LogError, LogFenced, StreamLog
 from runtime.protocol.coverage import NO_TICK, TICK_MAX
 from runtime.protocol.events import AppendToLog, LogFailed, LogRead, LogWritten, ReadLog, ReserveSilence, TrimLog
 
@@ -23,6 +23,9 @@ TrimLimit = Callable[[str], int]
 """The highest tick up to which the log of a stream may be trimmed now."""
 
 Write = AppendToLog | ReserveSilence | TrimLog
+_Waiting = tuple[str, StreamLog, Write]
+Written = tuple[str, LogWritten | LogFailed, LogError | None]
+"""What to tell a component, and what went wrong with its log."""
 
 
 def no_limit(_stream: str) -> int:
@@ -73,7 +76,7 @@ class LogAccess:
         self.commits = Times()
         self.reads = Times()
         self._group = group
-        self.waiting_writes: list[tuple[str, StreamLog, Write]] = []
+        self.waiting_writes: list[_Waiting] = []
         self.waiting_reads: deque[_Read] = deque()
         self.trim_limit: TrimLimit = no_limit
         self._trims: dict[str, tuple[StreamLog, int, int]] = {}  # component -> log, tick wanted, tick trimmed
@@ -103,13 +106,19 @@ class LogAccess:
         self.waiting_reads = deque(read for read in self.waiting_reads if read.component != component)
         self._trims.pop(component, None)
 
-    def commit(self) -> tuple[list[tuple[str, LogWritten | LogFailed]], LogError | None]:
+    def commit(self) -> list[Written]:
         """All writes that wait, durable together or not at all; what to tell each component, and what went wrong."""
         if self._trims:
             self._trim()
         writes, self.waiting_writes = self.waiting_writes, []
-        newest: dict[str, int] = {}
         began = time.perf_counter_ns()
+        try:
+            return self._write(writes)
+        finally:
+            self.commits.note((time.perf_counter_ns() - began) // 1_000)
+
+    def _write(self, writes: list[_Waiting]) -> list[Written]:
+        newest: dict[str, int] = {}
         try:
             with self._group():
                 for component, log, write in writes:
@@ -122,12 +131,15 @@ class LogAccess:
                     else:
                         log.trim(write.tick)
         except LogError as error:
+            components = dict.fromkeys(component for component, _, _ in writes)
+            if isinstance(error, LogCorrupt) and len(components) > 1:
+                # One of them is damaged, and that one alone is to stop.
+                apart = ([write for write in writes if write[0] == component] for component in components)
+                return [told for own in apart for told in self._write(own)]
             failed = dict.fromkeys(component for component, _, write in writes if not isinstance(write, TrimLog))
             event = LogFailed(str(error), isinstance(error, LogFenced))
-            return [(component, event) for component in failed], error
-        finally:
-            self.commits.note((time.perf_counter_ns() - began) // 1_000)
-        return [(component, LogWritten(number)) for component, number in newest.items()], None
+            return [(component, event, error) for component in failed]
+        return [(component, LogWritten(number), None) for component, number in newest.items()]
 
     def read(self) -> tuple[str, LogRead | LogFailed, bytes | None, LogError | None]:
         """The read that has waited longest."""

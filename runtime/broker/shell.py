@@ -17,6 +17,7 @@ from typing import Protocol
 from runtime.broker.hosted import RUNNING, SECOND, Failure, Hosted, Told, second_name
 from runtime.broker.log_access import Group, LogAccess
 from runtime.broker.publishing import RETRY_BUSY_MS, RETRY_STOPPED_MS, Answer, Publishing, PublishOutcome
+from runtime.broker.questions import Questions
 from runtime.broker.timers import Clock, Timers
 from runtime.log.stream_log import LogCorrupt
 from runtime.protocol.errors import ProtocolError
@@ -85,7 +86,7 @@ class Shell(ABC):
         self._outcomes: list[PublishOutcome] = []  # of publishes that are answered at the end of the round
         self._timers = Timers()
         self._queue: deque[tuple[str, str, Message]] = deque()
-        self._questions: dict[tuple[str, bytes | None, int], tuple[str, Message]] = {}
+        self._questions = Questions()
         self._ends: dict[str, tuple[str, str]] = {}  # edge of a plan -> (sender, receiver)
         self._quenches: dict[str, StandingQuench] = {}  # by edge, of the senders that run here
 
@@ -157,9 +158,7 @@ class Shell(ABC):
         for _ in range(QUESTIONS_PER_ROUND):
             if not self._questions:
                 break
-            (edge, source, _epoch), (component, message) = next(iter(self._questions.items()))
-            del self._questions[edge, source, _epoch]
-            self._feed_message(component, edge, message, source)
+            self._feed_message(*self._questions.take())
             if time.perf_counter_ns() > limit_ns:
                 break
         self._drain()
@@ -180,12 +179,14 @@ class Shell(ABC):
             self._feed_message(component, edge, message, None)
 
     def _commit(self) -> None:
-        events, error = self.logs.commit()
-        for name, event in events:
+        has_failed = False
+        for name, event, error in self.logs.commit():
             self._feed(self.hosted[name], event)
-            if isinstance(error, LogCorrupt):
-                self._cannot_go_on(self.hosted[name], str(error), for_good=True)
-        if error is not None:
+            if error is not None:
+                has_failed = True
+                if isinstance(error, LogCorrupt):
+                    self._cannot_go_on(self.hosted[name], str(error), for_good=True)
+        if has_failed:
             self.counters["commits_failed"] += 1
         self._drain()
 

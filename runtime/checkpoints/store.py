@@ -11,6 +11,7 @@ nothing newer. A host calls this, perhaps in a forked child, hence plain files a
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -18,7 +19,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -38,6 +39,8 @@ _HEAD = Struct("<8sIII")  # magic, version, length of the header, checksum of he
 _ACKNOWLEDGED = "durable"
 _SUFFIX = ".checkpoint"
 _LOCK = "lock"
+_FOR_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing about a file: a checkpoint that logs were trimmed for must not be passed over for them."""
 
 
 class CheckpointFailed(Exception):
@@ -110,21 +113,32 @@ class CheckpointStore:
             raise CheckpointFailed(f"{component}: {error}") from error
 
     def load(self, component: str, digest: str) -> Loaded:
-        """Damaged checkpoints are counted and passed over; the next one must still be new enough."""
+        """Damaged checkpoints are counted and passed over; the next one must still be new enough. OSError if there are
+        too many open files, or the like: then it is not known whether there is one."""
         folder = self._folder_of(component, digest)
-        acknowledged = _read_acknowledged(folder)
-        for place in sorted(_places(folder), reverse=True):
-            if place < acknowledged.place:
-                break
-            data = _read(folder / _name(place), [component, digest, place.epoch, place.number])
-            if data is not None:
-                return Loaded(data, acknowledged.horizon, is_missing=False)
-            self.counters["checkpoints_damaged"] += 1
-        return Loaded(None, acknowledged.horizon, is_missing=acknowledged != _NOTHING)
+        while True:
+            acknowledged = _read_acknowledged(folder)
+            places = sorted(_places(folder), reverse=True)
+            damaged = 0
+            for place in places:
+                if place < acknowledged.place:
+                    break
+                data = _read(folder / _name(place), [component, digest, place.epoch, place.number])
+                if data is not None:
+                    self.counters["checkpoints_damaged"] += damaged
+                    return Loaded(data, acknowledged.horizon, is_missing=False)
+                damaged += 1
+            if places == sorted(_places(folder), reverse=True):
+                self.counters["checkpoints_damaged"] += damaged
+                return Loaded(None, acknowledged.horizon, is_missing=acknowledged != _NOTHING)
+            # A child of an incarnation that was killed has replaced them while we looked.
 
     def acknowledged(self, component: str, digest: str) -> int:
         """The highest horizon that was ever acknowledged as durable; -1: none, TICK_MAX: nobody knows."""
-        return _read_acknowledged(self._folder_of(component, digest)).horizon
+        try:
+            return _read_acknowledged(self._folder_of(component, digest)).horizon
+        except OSError:
+            return TICK_MAX
 
     def clean(self, current: Mapping[str, str]) -> None:
         """Remove what belongs to other components or digests than these, and what unfinished writes left behind."""
@@ -136,7 +150,8 @@ class CheckpointStore:
                 if folder not in wanted or path.name.endswith(TEMPORARY):
                     path.unlink(missing_ok=True)
             if folder not in wanted:
-                folder.rmdir()
+                with suppress(OSError):  # a child of an incarnation that was killed may still write into it
+                    folder.rmdir()
 
     def _folder_of(self, component: str, digest: str) -> Path:
         """A name that any file system takes, and that people recognise."""
@@ -173,7 +188,7 @@ def _framed(header: bytes, data: bytes) -> list[bytes]:
 
 
 def _unframed(path: Path) -> tuple[Any, bytes] | None:
-    """Header and data; None if the file is missing or damaged."""
+    """Header and data; None if the file is missing or damaged. OSError if nobody could read any file now."""
     try:
         if path.stat().st_size > _HEAD.size + HEADER_BYTES_MAX + CHECKPOINT_BYTES_MAX:
             return None
@@ -183,7 +198,11 @@ def _unframed(path: Path) -> tuple[Any, bytes] | None:
         if magic != _MAGIC or version != VERSION or header_bytes > HEADER_BYTES_MAX or zlib.crc32(view) != checksum:
             return None
         return msgpack.unpackb(view[:header_bytes]), content[_HEAD.size + header_bytes :]
-    except (OSError, StructError, msgpack.UnpackException, ValueError, TypeError):
+    except OSError as error:
+        if error.errno in _FOR_NOW:
+            raise
+        return None
+    except (StructError, msgpack.UnpackException, ValueError, TypeError):
         return None
 
 

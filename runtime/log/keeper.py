@@ -8,6 +8,8 @@ ends. When the log has grown to `WAL_BYTES_MAX` although the thread works, commi
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
 import threading
 import time
@@ -15,9 +17,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.files import sync_file
 from runtime.log.acknowledged import AcknowledgedFile
 from runtime.log.database import FILE_NAME, WAL_NAME, connected
+
+log = logging.getLogger("smile.log")
 
 WAL_BYTES_KEPT = 16 * 2**20
 """From here on the thread moves commits to the database."""
@@ -45,7 +48,6 @@ class Keeper:
         committed: Callable[[], int],
         interval_s: float | None,
     ) -> None:
-        self._wal_path = folder / WAL_NAME
         self._connection = connected(folder / FILE_NAME, is_synced=True)
         self._guard = guard
         self._acknowledged = acknowledged
@@ -55,11 +57,19 @@ class Keeper:
         self._closing = threading.Event()
         self._is_wanted = False
         self._is_blocked = False
+        self._is_doubtful = False
         self._syncing = threading.Lock()
         self.wal_bytes = 0
         """About what the write-ahead log holds; commits add to it."""
         self.counters: Counter[str] = Counter()
-        sync_file(self._wal_path)  # what an earlier process has written may be on its way only
+        # Kept open: later there may be too many open files.
+        self._wal = os.open(folder / WAL_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(self._wal)  # what an earlier process has written may be on its way only
+        except OSError:
+            self._connection.close()
+            os.close(self._wal)
+            raise
         self._synced = 0
         self.note_synced(committed())
         self._thread = threading.Thread(target=self._run, name="smile-log-keeper", daemon=True)
@@ -95,18 +105,39 @@ class Keeper:
                     self.counters["log_acknowledge_failures"] += 1
 
     def sync(self) -> None:
-        """Everything committed is on disk when this returns."""
+        """Everything committed is on disk when this returns.
+
+        Once the disk has failed to take something, the system may have forgotten it, and says nothing of it when asked
+        again: from then on nothing is called synced.
+        """
         number = self._committed()
         if number > self._synced:
-            sync_file(self._wal_path)
+            if self._is_doubtful:
+                raise OSError("syncing has failed before, and what it was for may be lost; open the log again")
+            try:
+                os.fdatasync(self._wal)
+            except OSError as error:
+                self._is_doubtful = True
+                log.error("what was committed lately may not survive a power loss: %s", error)
+                raise
             self.counters["log_syncs"] += 1
             self.note_synced(number)
 
     def close(self) -> None:
         self._closing.set()
         self._wake.set()
-        self._thread.join()
-        self._connection.close()
+        try:
+            self._thread.join()
+        except KeyboardInterrupt:
+            self._thread.join()  # it uses what is closed next
+            raise
+        finally:
+            self._connection.close()
+        try:
+            if self._interval_s is not None and not self._is_doubtful:
+                self.sync()
+        finally:
+            os.close(self._wal)
 
     def _run(self) -> None:
         while not self._closing.is_set():
@@ -114,7 +145,8 @@ class Keeper:
             self._wake.clear()
             try:
                 if self._interval_s is not None:
-                    self.sync()
+                    if not self._is_doubtful:
+                        self.sync()
                     self._closing.wait(self._interval_s)
                 if self._is_wanted and not self._closing.is_set() and not self.move():
                     self._try_again(_PAUSE_S)
@@ -128,8 +160,8 @@ class Keeper:
         self._wake.set()
 
     def move(self) -> bool:
-        """Move commits to the database, so that the next commit can begin the write-ahead log anew; False if a reader
-        was in the way."""
+        """Move commits to the database, so that the next commit can begin the write-ahead log anew; False if somebody
+        else was in the way."""
         began = time.perf_counter_ns()
         number, moved = self._committed(), 0
         self._acknowledged.sync()  # so that a damaged log is noticed even where the database is ahead of it
@@ -145,7 +177,7 @@ class Keeper:
                 self._is_wanted = False
             self._is_blocked = there != moved
             now = time.perf_counter_ns()
-        if there == moved:
+        if there == moved and not self._is_doubtful:
             self.note_synced(number)  # SQLite syncs its log before it moves anything
         self.counters["log_moves" if there == moved else "log_moves_blocked"] += 1
         self.counters["log_move_ns"] += now - began
@@ -154,5 +186,7 @@ class Keeper:
 
     def _moved(self) -> tuple[int, int]:
         """Move what is there: how many pages the write-ahead log had, and how many of them are moved now."""
-        _, there, moved = self._connection.execute("pragma wal_checkpoint(passive)").fetchone()
+        is_busy, there, moved = self._connection.execute("pragma wal_checkpoint(passive)").fetchone()
+        if is_busy:  # another program moves them just now, and SQLite says neither how many there are nor what it did
+            return 1, 0
         return int(there), int(moved)

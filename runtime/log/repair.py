@@ -20,6 +20,7 @@ from pathlib import Path
 
 from runtime.files import sync_folder
 from runtime.log import codec
+from runtime.log.acknowledged import AcknowledgedFile, read_acknowledged
 from runtime.log.checksums import batch_checksum, publish_checksum, stream_checksum
 from runtime.log.database import (
     ACKNOWLEDGED_NAME,
@@ -134,20 +135,26 @@ def _repair(folder: Path, now_us: int) -> Report:
         with closing(Scavenger(scratch)) as found:
             saved = _Saved(found, evidence_in(scratch).number, now_us)
             _write(new, saved, found)
-        kept = _put_in_place(folder, new)
+        kept = _put_in_place(folder, new, saved.number - 1)
     finally:
         for leftover in (scratch, new):
             shutil.rmtree(leftover, ignore_errors=True)
     return Report(folder, damage.replace(str(scratch), str(folder)), kept, saved.commits_lost, tuple(saved.reports()))
 
 
-def _put_in_place(folder: Path, new: Path) -> Path:
-    """The damaged files go aside, the new one takes their place. `acknowledged` stays where it is: should this be cut
-    short, it keeps a new log from being made in a folder without a database."""
-    kept = _free_name(folder)
-    kept.mkdir()
-    if (folder / ACKNOWLEDGED_NAME).exists():
-        shutil.copyfile(folder / ACKNOWLEDGED_NAME, kept / ACKNOWLEDGED_NAME)
+def _put_in_place(folder: Path, new: Path, number: int) -> Path:
+    """The damaged files go aside, the new one takes their place. Should this be cut short, `acknowledged` keeps a new
+    log from being made in a folder without a database, and the next repair finds the damaged files (`_cut_short`)."""
+    kept = _cut_short(folder) or folder / f"{DAMAGED}{_free_number(folder)}"
+    kept.mkdir(exist_ok=True)
+    proof = folder / ACKNOWLEDGED_NAME
+    if proof.exists() and not (kept / ACKNOWLEDGED_NAME).exists():
+        shutil.copyfile(proof, kept / ACKNOWLEDGED_NAME)
+    if read_acknowledged(proof) < number:  # damaged itself, or never there
+        with closing(AcknowledgedFile(proof)) as acknowledged:
+            acknowledged.write(number)
+            acknowledged.sync()
+        sync_folder(folder)
     for name in (FILE_NAME, WAL_NAME, FILE_NAME + "-shm"):
         if (folder / name).exists():
             (folder / name).rename(kept / name)
@@ -160,16 +167,24 @@ def _put_in_place(folder: Path, new: Path) -> Path:
 def _copy(folder: Path, scratch: Path) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
+    aside = _cut_short(folder) or folder
     for name in (FILE_NAME, WAL_NAME, ACKNOWLEDGED_NAME):
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, scratch / name)
+        source = folder / name if (folder / name).exists() else aside / name
+        if source.exists():
+            shutil.copyfile(source, scratch / name)
 
 
-def _free_name(folder: Path) -> Path:
+def _cut_short(folder: Path) -> Path | None:
+    """Where a repair that came to no end has put the damaged database, if there is one: nothing is in its place."""
+    newest = folder / f"{DAMAGED}{_free_number(folder) - 1}"
+    return newest if not (folder / FILE_NAME).exists() and (newest / FILE_NAME).exists() else None
+
+
+def _free_number(folder: Path) -> int:
     number = 1
     while (folder / f"{DAMAGED}{number}").exists():
         number += 1
-    return folder / f"{DAMAGED}{number}"
+    return number
 
 
 def _damage_of(folder: Path) -> tuple[str, tuple[StreamReport, ...]]:
@@ -298,8 +313,16 @@ def _write(folder: Path, saved: _Saved, found: Scavenger) -> None:
             )
             connection.execute("update state set body = ? where id = 1", (state.encode(),))
             connection.execute("commit")
+            _move_all(connection)
     except sqlite3.Error as error:
         raise as_log_error(folder.parent, error) from error
+
+
+def _move_all(connection: sqlite3.Connection) -> None:
+    """Only the database itself is put in place. Closing it would do this too, but not say that there is no room."""
+    is_busy, _, _ = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+    if is_busy:
+        raise LogError("the repaired log is in use by another program: repair again")
 
 
 def _write_stream(connection: sqlite3.Connection, number: int, saved: _Saved, found: Scavenger) -> None:

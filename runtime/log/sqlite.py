@@ -8,13 +8,14 @@ number that none before it had. docs/log.md says what which damage looks like.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,8 @@ from runtime.log.stream_log import LogCorrupt, LogError, SchemaChanged
 from runtime.protocol.coverage import NO_TICK
 
 __all__ = ["LogDirectory", "SqliteLog", "Sync", "Waiting"]
+
+log = logging.getLogger("smile.log")
 
 Sync = Literal["always", "interval", "never"]
 INTERVAL_MS = 50
@@ -96,33 +99,47 @@ class LogDirectory:
         self._guard = threading.Lock()
         self._waiting: Waiting | None = None
         self._trims: set[int] = set()  # streams with batches that wait for their deletion
+        self._is_unsure = False  # was a commit cut short, so that nobody knows whether it is there?
+        self._open = ExitStack()
+        try:
+            self._begin(interval_ms / 1000 if sync == "interval" else None)
+        except BaseException as error:
+            with suppress(OSError):
+                self._open.close()
+            if isinstance(error, OSError):
+                raise LogError(f"{self.folder}: {error}. Check the disk and the rights on this folder") from error
+            raise
+
+    def _begin(self, interval_s: float | None) -> None:
+        """Whatever is open at the end of this, or when it fails, `_open` closes in the reverse order."""
         make_folder(self.folder)
         self._lock = locked(self.folder / LOCK_NAME)
-        try:
-            self.connection, contents = opened(self.folder, is_synced=self._is_synced)
-            self._state, self._streams = contents.state, dict(contents.streams)
-            try:
-                self._acknowledged = AcknowledgedFile(self.folder / ACKNOWLEDGED_NAME)
-                interval_s = interval_ms / 1000 if sync == "interval" else None
-                self._keeper = Keeper(self.folder, self._guard, self._acknowledged, self._number, interval_s)
-            except BaseException:
-                self.connection.close()
-                raise
-        except BaseException:
-            os.close(self._lock)
-            raise
+        self._open.callback(os.close, self._lock)
+        self.connection, contents = opened(self.folder, is_synced=self._is_synced)
+        self._open.callback(self.connection.close)
+        self._state, self._streams = contents.state, dict(contents.streams)
+        self._acknowledged = AcknowledgedFile(self.folder / ACKNOWLEDGED_NAME)
+        self._open.callback(self._acknowledged.close)
+        self._open.callback(self._acknowledged.sync)
+        self._keeper = Keeper(self.folder, self._guard, self._acknowledged, self._number, interval_s)
+        self._open.callback(self._keeper.close)
         self._acknowledged.sync()
         sync_folder(self.folder)
 
     def _number(self) -> int:
         return self._state.seal.number
 
-    def check_process(self) -> None:
-        """Raises LogError in a process that was forked from the one which opened it."""
+    def check_usable(self) -> None:
+        """Raises LogError in a process that was forked from the one which opened it, and after a commit that was cut
+        short by Ctrl-C: what is known here may be older than what is in the log."""
         if os.getpid() != self._process:
             raise LogError(
                 f"{self.folder} was opened by process {self._process}, and this is a fork of it: use the log there, or"
                 " open another folder here"
+            )
+        if self._is_unsure:
+            raise LogError(
+                f"{self.folder}: writing was interrupted, and what it has is not known here; close it and open it again"
             )
 
     def next_epoch(self, at_least: int = 0) -> int:
@@ -241,11 +258,28 @@ class LogDirectory:
         return self._state.positions[number - 1]
 
     def _commit(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None = None) -> None:
-        self.check_process()
+        try:
+            self._commit_once(waiting, epoch, stream_row)
+        except LogCorrupt as error:
+            if not self._trims:
+                raise
+            self._give_up_trims(error)
+            self._commit_once(waiting, epoch, stream_row)
+
+    def _give_up_trims(self, error: LogCorrupt) -> None:
+        """Perhaps the damage is among what is trimmed: nobody reads that any more, so that it must stop nobody."""
+        self._trims.clear()
+        self.counters["log_trims_damaged"] += 1
+        if self.counters["log_trims_damaged"] == 1:
+            log.error("trimmed events stay where they are: %s", error)
+
+    def _commit_once(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None) -> None:
+        self.check_usable()
         if self._keeper.is_behind:
             self._wait_for_keeper()
         began = time.perf_counter_ns()
         with self._guard:
+            self._is_unsure = True
             try:
                 self.connection.execute("begin immediate")
                 try:
@@ -254,13 +288,16 @@ class LogDirectory:
                 except BaseException:
                     if self.connection.in_transaction:
                         self.connection.execute("rollback")
+                        self._is_unsure = False
                     raise
             except sqlite3.Error as error:
+                self._is_unsure = False  # SQLite has taken all of it back
                 self.counters["log_failures"] += 1
                 raise as_log_error(self.folder, error) from error
             self._state = state
             self._trims.difference_update(waiting.trimmed)
             self._keeper.wrote(waiting.body_bytes + _PAGE_BYTES * (_COMMIT_PAGES + len(waiting.batches)))
+            self._is_unsure = False
         if self._is_synced:
             self._keeper.note_synced(state.seal.number)
         self.counters["log_commits"] += 1
@@ -269,7 +306,7 @@ class LogDirectory:
         self.counters["log_commit_ns"] += time.perf_counter_ns() - began
 
     def _write(self, waiting: Waiting, epoch: int, stream_row: tuple[object, ...] | None) -> State:
-        connection, positions = self.connection, waiting.positions
+        connection, positions = self.connection, dict(waiting.positions)  # what waits may be written once more
         if stream_row is not None:
             connection.execute("insert or replace into streams values (?, ?, ?, ?, ?)", stream_row)
         if waiting.batches:
@@ -317,14 +354,14 @@ class LogDirectory:
     def idle(self) -> bool:
         """Do a bit of what can wait; is there more? For a loop that has nothing else to do."""
         if self._waiting is None:
-            self._trims = {number for number in self._trims if self._has_trimmed(number)}
-            if self._trims:
-                try:
-                    self._commit(Waiting(), self._state.epoch)
-                except LogCorrupt:
-                    raise
-                except LogError:  # a full disk, say: this can wait for that too
-                    return False
+            try:
+                self._trims = {number for number in self._trims if self._has_trimmed(number)}
+                if self._trims:
+                    self._commit_once(Waiting(), self._state.epoch, None)
+            except LogCorrupt as error:  # whoever needs what is damaged hears of it when reading
+                self._give_up_trims(error)
+            except LogError:  # a full disk, say: this can wait for that too
+                return False
         return bool(self._trims)
 
     def _has_trimmed(self, number: int) -> bool:
@@ -345,7 +382,7 @@ class LogDirectory:
     # Reading
 
     def query(self, text: str, values: Sequence[object]) -> list[tuple[object, ...]]:
-        self.check_process()
+        self.check_usable()
         try:
             return self.connection.execute(text, values).fetchall()
         except sqlite3.Error as error:
@@ -353,7 +390,7 @@ class LogDirectory:
 
     def rows(self, text: str, values: Sequence[object]) -> Generator[tuple[Any, ...]]:
         """The same, one by one: read them at once, because they keep the write-ahead log from beginning anew."""
-        self.check_process()
+        self.check_usable()
         try:
             cursor = self.connection.execute(text, values)
             with closing(cursor):
@@ -372,9 +409,10 @@ class LogDirectory:
     # The end
 
     def close(self) -> None:
-        if os.getpid() == self._process:  # in a fork the thread is not there, and SQLite's files are the parent's
-            self._keeper.close()
-            self._acknowledged.sync()
-            self.connection.close()
-        self._acknowledged.close()
-        os.close(self._lock)
+        """What cannot be closed well is told when all the rest is closed."""
+        if os.getpid() == self._process:
+            self._open.close()
+        else:  # in a fork the thread is not there, and SQLite's files are the parent's
+            self._open.pop_all()
+            self._acknowledged.close()
+            os.close(self._lock)

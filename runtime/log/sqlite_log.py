@@ -16,7 +16,7 @@ from runtime.log import codec
 from runtime.log.checksums import batch_checksum, publish_checksum
 from runtime.log.schema import Columns, padded
 from runtime.log.state import Position
-from runtime.log.stream_log import LogCorrupt, LogFenced, Reading, StreamLog
+from runtime.log.stream_log import LogCorrupt, LogError, LogFenced, Reading, StreamLog
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.events import LogState
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _WINDOW_SLACK = 8
 """A producer's publishes are forgotten an eighth of a window at a time, not one by one."""
+
+
+BODY_BYTES_MAX = 900_000_000
+"""Of one publish. A row of SQLite can have a thousand million."""
 
 
 class SqliteLog(StreamLog):
@@ -105,6 +109,11 @@ class SqliteLog(StreamLog):
 
     def append(self, epoch: int, rows: Batch, producer: str, sequence: int, forgotten: tuple[str, ...] = ()) -> None:
         body, ticks = codec.encode(rows), codec.encode_ticks(rows.max_ticks)
+        if len(body) > BODY_BYTES_MAX:
+            raise LogError(
+                f"{len(rows)} rows are {len(body)} bytes, a log takes {BODY_BYTES_MAX} at once; nothing is written."
+                " Publish fewer rows at a time"
+            )
         first, last = rows.max_ticks[0], rows.max_ticks[-1]
         number = self.number
         waiting = self._directory.begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -311,6 +312,31 @@ def test_a_component_that_breaks_starts_again_alone(net: Net) -> None:
     assert net.visible(leaf) == [(1, 2, 2)]
 
 
+def test_a_checkpoint_that_cannot_be_read_now_is_waited_for(net: Net) -> None:
+    """Too many open files, say. Without it a component would begin with nothing, and its logs may have been trimmed."""
+    host = net.hosts["b"]
+    answers: list[OSError | None] = [None, OSError("too many open files")]
+
+    class Shelf:
+        def load(self, component: str, digest: str) -> tuple[None, int]:
+            if component == "Sold" and (error := answers.pop()) is not None:
+                raise error
+            return None, -1
+
+        def begin(self, due: object) -> None:
+            raise AssertionError
+
+    host._checkpoints = Shelf()
+    publish(net, 0, [(1, 1)])
+    net.carry()
+    host._cannot_go_on(host.hosted["Sold"], "a test")
+    net.pass_time(150_000)
+    assert (host.hosted["Sold"].state, len(answers)) == (WAITING, 1)
+    assert "too many open files" in host.hosted["Sold"].reason
+    net.pass_time(1_000_000)
+    assert (host.hosted["Sold"].state, answers) == (RUNNING, [])
+
+
 def test_what_cannot_be_computed_is_reported_and_the_view_stays_true(program: smile.Program) -> None:
     program = smile.compile("stream S (k int, v int); view T = from S |> aggregate t := sum(v) group by k;")
     net = Net()
@@ -365,6 +391,8 @@ def test_messages_too_large_for_any_peer_are_cut() -> None:
     assert len(pieces) > 10
     assert isinstance(found[-1], Snapshot)
     assert found[-1].rows.rows() == rows.rows()
+    assert len(_cut(replace(whole, rows=rows.slice(0, 2)))) == 2
+    assert not _cut(replace(whole, rows=rows.slice(0, 1)))
     events = Batch.events(range(0, 2048, 1024), ([1, 2],))
     cut = _cut(Events(LineageCoverage([Coverage.prefix(2047)]), events))
     assert [len(one.rows) for one in cut if isinstance(one, Events)] == [1, 1]

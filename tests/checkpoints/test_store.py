@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.checkpoints import store as stores
 from runtime.checkpoints.store import CheckpointFailed, CheckpointStore
 from runtime.protocol.coverage import TICK_MAX
 
@@ -111,6 +114,7 @@ def test_a_child_of_an_earlier_incarnation_comes_too_late(store: CheckpointStore
 
 FORKING = """
 import os, sys
+from runtime.checkpoints import store as stores
 from runtime.checkpoints.store import CheckpointStore
 store = CheckpointStore(sys.argv[1])
 child = os.fork()
@@ -157,3 +161,58 @@ def test_no_room_leaves_the_old_one(store: CheckpointStore) -> None:
     assert [path.name for path in store.folder.glob("*/*.tmp")] == []
     store.save("v", "d", 1, 2, bytes(5000))
     assert store.load("v", "d").data == bytes(5000)
+
+
+def test_a_child_of_a_killed_incarnation_replaces_what_is_being_loaded(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between looking which there are and reading: its own is newer, and as good. Nothing would not be."""
+    store.save("v", "d", 1, 1, b"one")
+    store.note_acknowledged("v", "d", 1, 1, 10)
+    read = stores._read
+
+    def read_late(path: Path, expected: list[object]) -> bytes | None:
+        monkeypatch.setattr(stores, "_read", read)
+        child = CheckpointStore(store.folder)
+        child.save("v", "d", 1, 2, b"two")
+        child.note_acknowledged("v", "d", 1, 2, 20)
+        return read(path, expected)
+
+    monkeypatch.setattr(stores, "_read", read_late)
+    found = store.load("v", "d")
+    assert (found.data, found.acknowledged_horizon, found.is_missing) == (b"two", 20, False)
+    assert store.counters["checkpoints_damaged"] == 0
+
+
+def test_a_child_of_a_killed_incarnation_writes_where_all_is_removed(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save("v", "old", 1, 1, b"one")
+    unlink = Path.unlink
+
+    def unlink_early(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok=missing_ok)
+        (path.parent / "1-2.checkpoint.7.tmp").touch()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", unlink_early)
+        store.clean({"v": "new"})
+    store.clean({"v": "new"})
+    assert list(store.folder.iterdir()) == []
+
+
+def test_too_many_open_files_are_no_damage(store: CheckpointStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save("v", "d", 1, 1, b"state")
+    store.note_acknowledged("v", "d", 1, 1, 10)
+
+    def refused(_path: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refused)
+        with pytest.raises(OSError, match="Too many open files"):
+            store.load("v", "d")
+        assert store.acknowledged("v", "d") == TICK_MAX
+        with pytest.raises(CheckpointFailed, match="Too many open files"):
+            store.save("v", "d", 1, 2, b"other")
+    assert (store.load("v", "d").data, store.counters["checkpoints_damaged"]) == (b"state", 0)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from unittest import mock
 
@@ -163,6 +163,26 @@ def test_interval_syncs_in_the_background(tmp_path: Path) -> None:
     directory.close()
 
 
+def test_after_a_sync_that_failed_nothing_is_called_synced(tmp_path: Path) -> None:
+    """The system forgets what it could not write, and the next sync succeeds without it."""
+    directory = LogDirectory(tmp_path, "never")
+    log = directory.stream("S", COLUMNS)
+    log.open(1)
+    log.append(1, batch(1), "p", 1)
+    before = directory._keeper.synced
+    broken = mock.patch("os.fdatasync", side_effect=OSError(5, "Input/output error"))
+    with broken, pytest.raises(LogError, match="Input/output error"):
+        directory.next_epoch()
+    with pytest.raises(LogError, match="open the log again"):
+        directory.next_epoch()
+    assert directory._keeper.move()
+    assert directory._keeper.synced == before
+    directory.close()
+    with closing(LogDirectory(tmp_path)) as again:
+        assert again.next_epoch() > 0
+        assert ticks_in(again.stream("S", COLUMNS)) == [1]
+
+
 # A full disk
 
 
@@ -247,6 +267,35 @@ def test_a_reader_elsewhere_only_delays_it(directory: LogDirectory, log: SqliteL
     assert ticks_in(log) == [1, 2]
 
 
+MOVES = """
+import fcntl, os, sys
+handle = os.open(sys.argv[1], os.O_RDWR)
+fcntl.lockf(handle, fcntl.LOCK_EX, 1, 121)  # what SQLite locks while it moves commits
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_another_program_moves_is_not_taken_for_synced(tmp_path: Path) -> None:
+    """A tool that copies SQLite files, say. Were these commits called synced, the log would be refused as damaged after
+    a power loss that took them."""
+    with closing(LogDirectory(tmp_path, "never")) as directory:
+        log = directory.stream("S", COLUMNS)
+        log.open(1)
+        log.append(1, batch(1), "p", 1)
+        before = directory._keeper.synced
+        assert before < directory._number()
+        command = [sys.executable, "-c", MOVES, str(tmp_path / f"{FILE_NAME}-shm")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"locked\n"
+            assert directory._keeper.move() is False
+            assert directory._keeper.synced == before
+            other.communicate(timeout=60)
+        assert directory._keeper.move() is True
+        assert directory._keeper.synced == directory._number()
+
+
 def test_commits_and_moves_at_once(directory: LogDirectory, log: SqliteLog) -> None:
     """Two threads at work: nothing is lost, nobody waits for ever."""
     stop = threading.Event()
@@ -287,12 +336,40 @@ def test_a_full_disk_only_delays_trimming(directory: LogDirectory, log: SqliteLo
         for at in range(200):
             log.append(1, batch(at), "p", at)
     log.trim(180)
-    with mock.patch.object(directory, "_commit", side_effect=LogFull("full")) as refused:
+    with mock.patch.object(directory, "_commit_once", side_effect=LogFull("full")) as refused:
         assert not directory.idle()
     assert refused.called
     while directory.idle():
         pass
     assert directory.query("select count(*) from batches", ())[0] == (19,)
+
+
+def test_damage_among_trimmed_events_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the stream itself, which reads them no more, not another one, and not whoever idles."""
+    with closing(LogDirectory(tmp_path)) as directory:
+        log, other = directory.stream("S", COLUMNS), directory.stream("T", COLUMNS)
+        log.open(1)
+        with directory.group():
+            for at in range(200):
+                log.append(1, Batch.events([at], [[at], ["trimmed" if at < 100 else "kept"]]), "p", at)
+            log.trim(180)
+    data = bytearray((tmp_path / FILE_NAME).read_bytes())
+    page = data.find(b"trimmed", data.find(b"trimmed") + 4096) // 4096 * 4096
+    data[page : page + 100] = bytes([5] * 100)
+    (tmp_path / FILE_NAME).write_bytes(data)
+    monkeypatch.setattr("runtime.log.database.CHECK_BYTES_MAX", 0)  # a large one is not looked through
+    with closing(LogDirectory(tmp_path)) as directory:
+        log, other = directory.stream("S", COLUMNS), directory.stream("T", COLUMNS)
+        for one in (log, other):
+            one.open(2)
+            with directory.group():
+                one.append(2, batch(300), "q", 1, ("p",))
+            while directory.idle():
+                pass
+        assert (ticks_in(log), ticks_in(other)) == ([*range(181, 200), 300], [300])
+        assert directory.counters["log_trims_damaged"] > 0
+    with closing(LogDirectory(tmp_path)) as directory:
+        assert len(directory.stream("S", COLUMNS).open(3).publishes) == 1, "counted once, though it was written twice"
 
 
 def test_idling_writes_nothing_if_nothing_is_to_do(directory: LogDirectory, log: SqliteLog) -> None:

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import smile
 from runtime.log import codec
 from runtime.log.checksums import batch_checksum
-from runtime.log.database import FILE_NAME, WAL_NAME
+from runtime.log.database import ACKNOWLEDGED_NAME, FILE_NAME, WAL_NAME, create
 from runtime.log.repair import PROMISED_US, TICKS_PER_US, Report, accept_loss, repair
 from runtime.log.sqlite import LogDirectory
-from runtime.log.stream_log import LogError, LogLocked
+from runtime.log.stream_log import LogCorrupt, LogError, LogLocked
 from runtime.plan import StreamSpec, Tuning
 from runtime.protocol.coverage import TICK_MAX, Coverage
 from smile.cli.repair import repair as repair_command
@@ -151,6 +151,65 @@ def test_a_repaired_log_goes_on(made: Judge) -> None:
     cover, rows, _ = next(iter(streams(directory))).read(Coverage.of((first, TICK_MAX)), 10)
     directory.close()
     assert (rows.max_ticks[0], cover) == (first, Coverage.of((first, TICK_MAX)))
+
+
+class CutShort(BaseException):
+    """As Ctrl-C, or a loss of power, in the middle of a repair."""
+
+
+@pytest.mark.parametrize("lacks", [(), (ACKNOWLEDGED_NAME,)])
+@pytest.mark.parametrize("renames", range(3))
+def test_a_repair_that_was_cut_short_is_done_again(
+    made: Judge, lacks: tuple[str, ...], renames: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the files had been put aside by then, all that could be saved before can be saved still."""
+    middle = len(made.files[FILE_NAME]) // 2
+    files = {**made.files, FILE_NAME: bytes(middle) + made.files[FILE_NAME][middle:]}
+    files = {name: data for name, data in files.items() if name not in lacks}
+    put(made.folder, files)
+    report, expected = repair(made.folder, NOW_US), told_by(made.folder)
+    put(made.folder, files)
+    rename, done = Path.rename, iter(range(renames))
+
+    def rename_some(path: Path, target: Path) -> Path:
+        if next(done, None) is None:
+            raise CutShort
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", rename_some)
+        with pytest.raises(CutShort):
+            repair(made.folder, NOW_US)
+    with pytest.raises(LogCorrupt, match="smile repair"):
+        LogDirectory(made.folder)
+    again = repair(made.folder, NOW_US)
+    assert again.kept == made.folder / ("damaged-1" if renames else "damaged-2")
+    assert (again.streams, again.commits_lost) == (report.streams, report.commits_lost)
+    assert told_by(made.folder) == expected
+
+
+def test_a_repaired_log_that_is_not_all_in_its_file_does_not_take_the_place_of_the_damaged_one(
+    made: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was no room to move it there; here somebody reads it, which keeps SQLite from it as well."""
+    put(made.folder, {**made.files, WAL_NAME: b""})
+    readers = []
+
+    def created(connection: sqlite3.Connection) -> None:
+        create(connection)
+        connection.execute("pragma busy_timeout = 0")
+        (_, _, path) = connection.execute("pragma database_list").fetchone()
+        readers.append(sqlite3.connect(path, isolation_level=None))
+        readers[0].execute("begin")
+        readers[0].execute("select * from state").fetchall()
+
+    with monkeypatch.context() as patched:
+        patched.setattr("runtime.log.repair.create", created)
+        with pytest.raises(LogError, match="in use"):
+            repair(made.folder, NOW_US)
+    readers[0].close()
+    assert not (made.folder / "damaged-1").exists()
+    assert repair(made.folder, NOW_US).damage
 
 
 def test_what_was_never_committed_does_not_come_back(tmp_path: Path) -> None:

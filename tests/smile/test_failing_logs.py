@@ -11,7 +11,10 @@ from typing import Any, NoReturn
 import pytest
 
 import smile
+from runtime.log.sqlite import LogDirectory
 from runtime.log.stream_log import LogError
+from smile.broker import BrokerProcess
+from smile.deploy.config import BrokerSettings
 
 PROGRAM = """
 stream Sales (qty int[0..100], at time);
@@ -116,3 +119,42 @@ def test_a_signal_handler_that_calls_is_refused_and_does_no_harm(
     assert ["signal handler" in str(refused) for refused in said] == [True]
     assert [change.row["total"] for change in changes.ready()] == [10]
     assert [row["total"] for row in system.rows("Early")] == [10]
+
+
+def test_more_than_a_log_can_take_at_once_is_no_damage(system: smile.System, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtime.log.sqlite_log.BODY_BYTES_MAX", 500)
+    with pytest.raises(smile.PublishUncertain, match="Publish fewer rows at a time"):
+        system.publish_many("Sales", [SALE] * 100)
+    system.publish("Sales", SALE)
+    assert [row["total"] for row in system.rows("Early")] == [10]
+
+
+def test_a_full_disk_at_the_start_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = smile.compile(PROGRAM)
+    with monkeypatch.context() as patched:
+        patched.setattr(LogDirectory, "next_epoch", fails)
+        with pytest.raises(smile.LogUnusable, match="the disk has gone"):
+            smile.run(program, data=tmp_path)
+    smile.run(program, data=tmp_path).close()
+
+
+def test_a_start_that_was_interrupted_can_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    program = smile.compile(PROGRAM)
+    with monkeypatch.context() as patched:
+        patched.setattr(LogDirectory, "stream", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            smile.run(program, data=tmp_path)
+    smile.run(program, data=tmp_path).close()
+
+
+def test_a_broker_says_that_it_cannot_use_its_folder(tmp_path: Path) -> None:
+    """On one line: these are what `serve` prints, without a traceback."""
+    (tmp_path / "file").touch()
+    (tmp_path / "log").touch()
+    for folder in (tmp_path / "file", tmp_path):
+        settings = BrokerSettings("hub", "tcp://127.0.0.1:*", folder)
+        with pytest.raises(LogError, match=str(folder)), BrokerProcess(settings):
+            pass
