@@ -46,7 +46,7 @@ from runtime.security.refusals import Refusals
 from runtime.security.signatures import check_serial, serial_of
 from runtime.security.zap import Authenticator
 from smile.deploy.bundles import BundleRefused, check_signature, components_of, table_rows_of, verify
-from smile.deploy.config import BrokerSettings
+from smile.deploy.config import BrokerSettings, is_address
 from smile.deploy.deployment import TABLES_FOLDER, Deployment, DeploymentError, table_log
 from smile.deploy.tuning import checkpoint_every_us, tuned
 from smile.digests import component_digests
@@ -122,12 +122,15 @@ class BrokerProcess:
                 watched, refusals = WatchedAllowList(settings.security.allowed), Refusals()
                 self._policy = Policy.listed(watched, refusals)
                 self._authenticator = Authenticator(self._context, watched, refusals)
-            (settings.data / SERVING_FILE).unlink(missing_ok=True)
             self._directory = LogDirectory(settings.data / LOGS_FOLDER, sync=settings.sync)
+            (settings.data / SERVING_FILE).unlink(missing_ok=True)  # it was nobody's, since the folder is ours
             if settings.keep == "archive":
                 self._archive = self._watched_archive()
             self._stored = Deployment.read(settings.data)
             self._endpoints = self._bound()
+        except OSError as error:
+            self.close()
+            raise CannotStart(f"{error.filename or settings.data}: {error.strerror or error}") from error
         except BaseException:
             self.close()
             raise
@@ -390,6 +393,10 @@ class BrokerProcess:
         before, name = self._stored, self.settings.name
         if name not in deployment.brokers:
             raise DeploymentError(f"broker `{name}` is not among those of the deployment; deploy to its own brokers")
+        for broker, address in deployment.brokers.items():  # one that nobody can connect to would end us at every start
+            if not is_address(address):
+                raise DeploymentError(f"{address!r} of broker `{broker}` is no address")
+            split_address(address)
         if before is None:
             return
         if before.identity != deployment.identity:

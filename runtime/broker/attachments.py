@@ -33,7 +33,13 @@ class Attachment:
     component: str
     kind: str  # "plan", "guest" or "second"
     topic: bytes  # shared part and private part
-    is_subscribed: bool = False
+    subscriptions: int = 0
+    """How often its topic is subscribed to. Twice for a while if a receiver has lost a connection and made another: the
+    end of the first may be noticed later."""
+
+    @property
+    def is_subscribed(self) -> bool:
+        return self.subscriptions > 0
 
 
 @dataclass(slots=True)
@@ -116,7 +122,8 @@ class Attachments:
         return None if attachment is None else self._drop(attachment)
 
     def _drop(self, attachment: Attachment) -> Attachment:
-        self.unsubscribed(attachment.topic)
+        self._listeners[attachment.edge] -= attachment.subscriptions
+        attachment.subscriptions = 0
         del self._by_topic[attachment.topic]
         self._attached[attachment.edge] -= 1
         peer = self.peers.get(attachment.peer)
@@ -135,20 +142,22 @@ class Attachments:
 
     # Subscriptions
 
-    def subscribed(self, topic: bytes) -> Attachment | None:
+    def of_topic(self, topic: bytes) -> Attachment | None:
         """The attachment that this topic was made for."""
+        return self._by_topic.get(topic)
+
+    def subscribed(self, topic: bytes) -> Attachment | None:
         attachment = self._by_topic.get(topic)
-        if attachment is not None and not attachment.is_subscribed:
-            attachment.is_subscribed = True
+        if attachment is not None:
+            attachment.subscriptions += 1
             self._listeners[attachment.edge] += 1
         return attachment
 
-    def unsubscribed(self, topic: bytes) -> Attachment | None:
+    def unsubscribed(self, topic: bytes) -> None:
         attachment = self._by_topic.get(topic)
-        if attachment is not None and attachment.is_subscribed:
-            attachment.is_subscribed = False
+        if attachment is not None and attachment.subscriptions:
+            attachment.subscriptions -= 1
             self._listeners[attachment.edge] -= 1
-        return attachment
 
     def topic_to_tell(self, edge: str) -> bytes | None:
         """None if nobody listens: then nothing need be encoded."""

@@ -22,7 +22,7 @@ from runtime.broker.faults import Faults
 from runtime.broker.host import Host
 from runtime.broker.installing import Installing
 from runtime.broker.log_access import Group, Times, TrimLimit, no_limit
-from runtime.broker.publishing import Columns, Gate
+from runtime.broker.publishing import Columns, Gate, PublishOutcome
 from runtime.broker.requests import Hosting, Requests
 from runtime.broker.status import component_status
 from runtime.broker.timers import Clock
@@ -103,6 +103,7 @@ class Broker:
         self._log_status = log_status
         self._is_stopping = False
         self._began_us = self._clock.wall_us()
+        self._unfilled: dict[tuple[str, int], Columns] = {}  # rows of tables that are not surely logged yet
         self._longest_recent = (0, 0, 0)  # since when, longest before, longest since
         self.requests = Requests(
             name,
@@ -122,7 +123,7 @@ class Broker:
             next_epoch,
             clock=self._clock,
             group=group,
-            answer=self.requests.published,
+            answer=self._published,
             checkpoints=checkpoints,
             keep_logs=keep_logs,
             trim_limit=trim_limit,
@@ -135,6 +136,7 @@ class Broker:
         self.uplinks: dict[str, Uplink] = {}
         self._home_of_edge: dict[str, Uplink] = {}
         self._receiver_of_edge: dict[str, str] = {}
+        self._refused: dict[str, str] = {}  # edges that another broker refuses, with the code that was logged
         self._start(logs, gates, keys)
 
     def _start(self, logs: dict[str, StreamLog], gates: dict[str, Gate], keys: Keys | None) -> None:
@@ -169,9 +171,20 @@ class Broker:
     def fill(self, table: str, columns: Columns) -> None:
         """The rows of a table, once: what is logged already is recognised."""
         for sequence, first in enumerate(range(0, len(columns[0]) if columns else 0, ROWS_MAX)):
-            rows = tuple(column[first : first + ROWS_MAX] for column in columns)
-            self.host.publish(table, FILL_PRODUCER, sequence, rows)
+            self._unfilled[table, sequence] = tuple(column[first : first + ROWS_MAX] for column in columns)
+        self._fill()
         self.host.work()
+
+    def _fill(self) -> None:
+        """Again and again, as every publisher does: the disk may have been full."""
+        for (table, sequence), rows in list(self._unfilled.items()):
+            self.host.publish(table, FILL_PRODUCER, sequence, rows)
+
+    def _published(self, outcome: PublishOutcome, source: bytes | None) -> None:
+        if source is None and outcome.producer == FILL_PRODUCER and outcome.retry_after_ms is None:
+            self._unfilled.pop((outcome.stream, outcome.sequence), None)
+        else:
+            self.requests.published(outcome, source)
 
     # The loop
 
@@ -236,13 +249,14 @@ class Broker:
 
     def _read_requests(self, now_us: int) -> None:
         bytes_left = ROUND_BYTES_MAX
+        watched = self._policy.watched
         self.requests.rows_in = 0
         for _ in range(REQUESTS_PER_ROUND):
             request = self._endpoints.next_request()
             if request is None:
                 return
             sender, frames = request
-            user = "" if self._authenticator is None else sender_name(frames)
+            user = "" if watched is None else sender_name(frames, watched.current)
             header = frames[0].bytes  # is read once and small; the body may be large and is not copied
             buffers: list[Buffer] = [header]
             size = len(header)
@@ -265,8 +279,8 @@ class Broker:
                 return
             topic, is_new = found
             if not is_new:
-                if self.attachments.unsubscribed(topic) is not None:
-                    self._endpoints.grant(topic, is_new=False)
+                self.attachments.unsubscribed(topic)
+                self._endpoints.grant(topic, is_new=False)  # also if it has said on the other socket that it leaves
             elif self.requests.may_subscribe(topic):
                 self._endpoints.grant(topic, is_new=True)
                 self.requests.confirm(topic)
@@ -281,6 +295,7 @@ class Broker:
             self.requests.detach_deserted()
         if self._checkpoints is not None and not self.installing.is_building:
             self._checkpoints.maybe_begin(self.host)
+        self._fill()
         self._idle()
 
     def _note_round(self, us: int, now_us: int) -> None:
@@ -300,10 +315,13 @@ class Broker:
         self.host.arrived(self._receiver_of_edge[edge], edge, message, None)
 
     def confirmed(self, uplink: Uplink, edge: str) -> None:
+        self._refused.pop(edge, None)
         self.host.nudge(self._receiver_of_edge[edge], edge)
 
     def attach_refused(self, uplink: Uplink, edge: str, code: str, reason: str) -> None:
-        log.warning("cannot attach: %s", reason, extra={"edge": edge, "code": code})
+        if self._refused.get(edge) != code:  # it is asked again every few seconds, perhaps for hours
+            self._refused[edge] = code
+            log.warning("cannot attach: %s", reason, extra={"edge": edge, "code": code})
 
     def replied(self, uplink: Uplink, record: ControlRecord) -> None:
         """A broker asks another one for nothing else."""

@@ -144,7 +144,7 @@ class Requests:
         """One request or message; answers what has to be answered at once."""
         if not self._policy.knows(user):
             self.counters["refused.not-listed"] += 1
-            self._reply(identity, Refused(0, "not-listed", f"`{user}` is no longer on the allow-list"))
+            self._reply(identity, Refused(0, "not-listed", "your key is no longer on the allow-list"))
             return
         try:
             found = decode_frames(frames)
@@ -390,7 +390,8 @@ class Requests:
         assert self._hosting.plan is not None
         streams = tuple(dict.fromkeys(self._hosting.plan.lineages[component]))
         last: tuple[str, str] | None = ("unknown-view", f"`{component}` is not a view")
-        for name in self._hosting.names_of(component) or (component,):
+        # What is no view has no name that a grant could mean: `Total*` is about views, not about what is below them.
+        for name in self._hosting.names_of(component) or ("",):
             refusal = self._policy.may(peer.user, Action.SUBSCRIBE, name, streams)
             if refusal is None:
                 return None
@@ -406,7 +407,7 @@ class Requests:
 
     def confirm(self, topic: bytes) -> None:
         """The subscription is in force: say so to the one who made it."""
-        attachment = self._attachments.subscribed(topic)
+        attachment = self._attachments.of_topic(topic)
         if attachment is not None:
             self._reply(attachment.peer, Confirmed(attachment.edge, attachment.topic))
 

@@ -22,7 +22,7 @@ from runtime.wire.errors import WireTooLarge
 from runtime.wire.messages import encode_message
 
 PARTS = 64
-"""A state message that is too large is cut into so many."""
+"""A state message that is too large is cut into so many, or more where its texts are longest."""
 
 
 @dataclass(slots=True)
@@ -144,9 +144,11 @@ def _cut(message: Message) -> Sequence[Message]:
     """The same in smaller messages; nothing if that cannot be."""
     if isinstance(message, Events) and len(message.rows) > 1:
         return split_events(message.cover, message.rows, len(message.rows) // 2)
-    if isinstance(message, Knowledge | Snapshot) and len(message.rows) > PARTS:
+    if isinstance(message, Knowledge | Snapshot) and len(message.rows) > 1:
+        columns = message.rows.columns
+        texts = [at for at, column in enumerate(columns) if any(type(value) is str for value in column)]
         # Any number that no other answer at this step has: pieces of two answers must not be put together.
-        return split_state(message, -(-len(message.rows) // PARTS), random.getrandbits(40))
+        return split_state(message, -(-len(message.rows) // PARTS), random.getrandbits(40), texts)
     return ()
 
 

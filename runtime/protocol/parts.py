@@ -6,6 +6,7 @@ message can be cut into smaller true messages, because each tick stands for itse
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from runtime.batch import Batch
@@ -13,17 +14,36 @@ from runtime.protocol.coverage import Coverage
 from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Events, Knowledge, Part, Snapshot
 
+CHARS_MAX = 8 * 1024 * 1024
+"""Letters of all texts in one piece, at up to 4 bytes each: half of what a frame may have. One row may have more."""
 
-def split_state(message: Knowledge | Snapshot, rows_max: int, revision: int) -> list[Knowledge | Snapshot | Part]:
-    """The message itself, or pieces of it with at most `rows_max` rows each."""
+
+def split_state(
+    message: Knowledge | Snapshot, rows_max: int, revision: int, texts: Sequence[int] = ()
+) -> list[Knowledge | Snapshot | Part]:
+    """The message itself, or pieces of it with at most `rows_max` rows each; fewer if the columns `texts` are long."""
     rows = message.rows
     if len(rows) <= rows_max:
         return [message]
-    count = -(-len(rows) // rows_max)
+    spans = list(_spans(rows, rows_max, texts))
     return [
-        Part(i, count, len(rows), revision, replace(message, rows=rows.slice(i * rows_max, (i + 1) * rows_max)))
-        for i in range(count)
+        Part(i, len(spans), len(rows), revision, replace(message, rows=rows.slice(first, end)))
+        for i, (first, end) in enumerate(spans)
     ]
+
+
+def _spans(rows: Batch, rows_max: int, texts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for first in range(0, len(rows), rows_max):
+        end = min(first + rows_max, len(rows))
+        columns = [rows.columns[column][first:end] for column in texts]
+        chars = 0
+        for at, values in enumerate(zip(*columns, strict=True), first):
+            row_chars = sum([len(value) for value in values if type(value) is str])
+            if chars and chars + row_chars > CHARS_MAX:
+                yield first, at
+                first, chars = at, 0
+            chars += row_chars
+        yield first, end
 
 
 def split_events(cover: LineageCoverage, rows: Batch, rows_max: int) -> list[Events]:

@@ -179,7 +179,8 @@ class StateComponent(StateReceiver):
         if len(message.rows.max_ticks) <= self.tuning.message_rows_max:
             self.send(edge.name, message)
             return
-        for piece in split_state(message, self.tuning.message_rows_max, self._revision):
+        texts = [at for at, column in enumerate(self.relation.columns) if column.type is plans.ValueType.TEXT]
+        for piece in split_state(message, self.tuning.message_rows_max, self._revision, texts):
             self.send(edge.name, piece)
 
     # From upstream

@@ -21,7 +21,7 @@ class Action(Enum):
     PUBLISH = auto()
     """`object`: a stream."""
     SUBSCRIBE = auto()
-    """`object`: a stream or view; `relations`: the streams it is computed from."""
+    """`object`: a stream or view, empty for what is below views; `relations`: the streams it is computed from."""
     DEPLOY = auto()
     """`object`: a deployment; `relations`: all its streams and views."""
     OPERATE = auto()
@@ -87,10 +87,10 @@ def _judge(entry: Entry, action: Action, object: str, relations: Collection[str]
         case Action.SUBSCRIBE:
             lacking = rights.lacking_to_read(object, relations)
             if lacking:
-                which = _shown(lacking)
+                what, which = f"`{shown}`" if object else "what is below views", _shown(lacking)
                 return Refusal(
                     "subscribe",
-                    f"`{entry.name}` may not read `{shown}`: it has a right neither to that nor to all of {which}",
+                    f"`{entry.name}` may not read {what}: it has a right neither to that nor to all of {which}",
                 )
         case Action.DEPLOY:
             lacking = rights.deploy.lacking(relations)

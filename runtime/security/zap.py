@@ -1,9 +1,9 @@
 """Authentication of connections, inside the poll loop of a broker.
 
 ZeroMQ asks, over a socket inside the process, about the key of each connection to a secured socket before anything of
-it is delivered (RFC 27). The answer comes from the allow-list as it is now, and gives the connection its name, which
-ZeroMQ then attaches to every message received from it. There is no thread: a loop that is busy lets newcomers wait,
-nobody else.
+it is delivered (RFC 27). The answer comes from the allow-list as it is now; ZeroMQ then attaches the key to every
+message received from the connection. Whose key it is, the list says anew each time: a connection outlives the entry
+that let it in. There is no thread: a loop that is busy lets newcomers wait, nobody else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import zmq
 
-from runtime.security.allow_list import WatchedAllowList
+from runtime.security.allow_list import AllowList, WatchedAllowList
 from runtime.security.endpoints import ZAP_DOMAIN
 from runtime.security.refusals import Refusals
 
@@ -59,31 +59,30 @@ class Authenticator:
         asker, _, version, request, domain, address, _identity, mechanism, *credentials = frames
         head = [asker, b"", _VERSION, request]
         place = address.decode("latin-1")
-        name = ""
         if version != _VERSION or domain != ZAP_DOMAIN:
             code = "handshake"
         elif mechanism != b"CURVE" or len(credentials) != 1:
             code = "no-key"
         else:
-            name = self._watched.current.name_of_curve.get(credentials[0], "")
-            code = "" if name else "unknown-key"
+            code = "" if credentials[0] in self._watched.current.name_of_curve else "unknown-key"
         if code:
             key = credentials[0].hex() if code == "unknown-key" else ""
             self.refusals.note(code, place, f"key {key}" if key else f"by {mechanism[:20]!r}")
             # "Not now": after a plain "no" ZeroMQ would never try again, and the key may be listed a moment later.
             return [*head, b"300", code.encode(), b"", b""]
         self.admitted += 1
-        return [*head, b"200", b"", name.encode(), b""]
+        return [*head, b"200", b"", credentials[0].hex().encode(), b""]
 
     def close(self) -> None:
         self.socket.close()
 
 
-def sender_name(frames: Sequence[zmq.Frame]) -> str:
-    """Who sent a message that was received with `copy=False`; empty if its connection has no key."""
+def sender_name(frames: Sequence[zmq.Frame], allowed: AllowList) -> str:
+    """Who sent a message that was received with `copy=False`; empty if its connection has no key, or one that is not on
+    the list any more."""
     frame: Any = frames[-1]
     try:
-        name = frame.get("User-Id")
+        key = frame.get("User-Id")
     except zmq.ZMQError:
         return ""
-    return name if isinstance(name, str) else ""
+    return allowed.name_of_curve.get(bytes.fromhex(key), "") if isinstance(key, str) else ""

@@ -21,7 +21,6 @@ from runtime.wire import fields as f
 from runtime.wire.columns import Form, progression
 from runtime.wire.errors import WireError, WireGarbage
 from runtime.wire.framing import INT_MAX, VERSION, Buffer, Incoming, Outgoing, name_out, open_frames
-from runtime.wire.limits import NAME_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +409,7 @@ def _read_single_publish(incoming: Incoming) -> Publish | None:
         stream, producer, sequence, (count, descriptions), previous = incoming.fields
         if not (
             type(stream) is type(producer) is str
-            and len(stream) <= NAME_BYTES_MAX >= len(producer)
+            and len(stream) <= _SINGLE_NAMES_MAX >= len(producer)
             and type(sequence) is type(count) is int
             and 0 <= sequence <= INT_MAX
             and count == 1

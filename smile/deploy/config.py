@@ -204,6 +204,11 @@ def is_address(text: str) -> bool:
     return found is not None and (found.group(1) is None or 0 < int(found.group(1)) < 65_536)
 
 
+def is_http(text: str) -> bool:
+    found = _HTTP.fullmatch(text)
+    return found is not None and int(found.group(2)) < 65_536
+
+
 class _Reader:
     """Takes the tables of one file apart; every method names the key it is about."""
 
@@ -263,7 +268,7 @@ class _Reader:
         if not is_address(address):
             raise self.error(f"{key}.address", f"{address!r} is no address", 'write it like "tcp://127.0.0.1:7070"')
         http = self.text(values, f"{key}.http")
-        if http is not None and not _HTTP.fullmatch(http):
+        if http is not None and not is_http(http):
             raise self.error(f"{key}.http", f"{http!r} is not host:port", 'write it like "127.0.0.1:8080"')
         listen = self.text(values, f"{key}.listen") or address
         if not is_address(listen):

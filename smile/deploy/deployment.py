@@ -164,7 +164,8 @@ class Deployment:
                 data["signature"] = bytes.fromhex(data["signature"])
             return Deployment.from_wire(data)
         except (DeploymentError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DeploymentError(f"{path} is damaged ({error}); deploy again to replace it") from error
+            remedy = "put back a copy: every broker of the deployment has the same file"
+            raise DeploymentError(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def table_log(table: str, digest: str) -> str:

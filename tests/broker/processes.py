@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import sqlite3
@@ -47,6 +48,14 @@ class Zygote:
         pid = int(self._process.stdout.readline())
         self.pids.append(pid)
         return pid
+
+    @contextmanager
+    def files_bounded(self, count_bytes: int) -> Iterator[None]:
+        """No file of what is started meanwhile can be larger, as if the disk were full."""
+        before = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (count_bytes, before[1]))
+        yield
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, before)
 
     def close(self) -> None:
         for pid in self.pids:

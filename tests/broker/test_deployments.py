@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +56,22 @@ def test_a_new_deployment_keeps_what_has_not_changed_and_computes_the_rest_from_
         brokers.restart("a")  # it is the stored one
         with smile.connect(brokers.address) as system:
             assert [row["item"] for row in system.rows("Often")] == [1]
+
+
+@pytest.mark.parametrize("address", ["10.0.0.5:7070", "tcp://10.0.0.5:707070", "tcp://10.0.0.5:7070?key=smile1-x", ""])
+def test_a_deployment_with_an_address_that_is_none_is_refused(zygote: Zygote, tmp_path: Path, address: str) -> None:
+    """It used to be stored, and to end the broker then and at every start."""
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers:
+        addresses = {**brokers.addresses, "b": address}
+        moved = make_deployment(smile.compile(PROGRAM), addresses, ONE | {"Shown": "b"}, previous=brokers.deployment)
+        connection = Connection(brokers.address, request_timeout=WAIT_S)
+        try:
+            with pytest.raises(RequestRefused, match=r"no address|no public key"):
+                connection.deploy(moved.to_wire(), brokers.address)
+        finally:
+            connection.close()
+        with smile.connect(brokers.address) as system:
+            assert totals(system) == {}
 
 
 def test_a_broker_without_a_deployment_waits_for_one(zygote: Zygote, tmp_path: Path) -> None:
@@ -111,6 +128,30 @@ view Worth = from Sold |> join Prices using item |> extend worth := total * pric
             assert [row["worth"] for row in system.rows("Worth")] == [10, 40]
             with pytest.raises(smile.SmileError):
                 system.publish("Prices", {"item": 3, "price": 30})
+    finally:
+        brokers.close()
+
+
+def test_a_table_that_found_no_room_is_filled_when_there_is(zygote: Zygote, tmp_path: Path) -> None:
+    """Only its rows are too many for the disk: everything small works, so that the broker serves."""
+    rows, room_bytes = 20_000, 250_000
+    (tmp_path / "prices.csv").write_text("item,price\n" + "".join(f"{item},1\n" for item in range(rows)))
+    (tmp_path / "program.mpl").write_text(
+        """
+table Prices (item int, price int) key item from "prices.csv";
+view All = from Prices |> aggregate number := count();
+"""
+    )
+    program = smile.compile(tmp_path / "program.mpl")
+    brokers = Brokers(zygote, tmp_path, program, {one.name: "a" for one in hosted_components(program.plan)})
+    with zygote.files_bounded(room_bytes):
+        brokers.start()
+    try:
+        wait_for(lambda: "starts again" in brokers.log("a"), "the log to be full")
+        with smile.connect(brokers.address) as system:
+            assert system.rows("Prices") == []
+            resource.prlimit(brokers.pids["a"], resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            wait_for(lambda: system.rows("All") == [{"number": rows}], "the rows of the table")
     finally:
         brokers.close()
 

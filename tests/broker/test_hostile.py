@@ -10,14 +10,33 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import msgpack
 import pytest
 import zmq
 
 import smile
-from runtime.wire.control import Hello, Welcome, decode_control, encode_control
+from runtime.broker.hosted import guests_edge
+from runtime.wire.control import (
+    Attach,
+    Attached,
+    Confirmed,
+    Detach,
+    Hello,
+    Status,
+    StatusReply,
+    Welcome,
+    decode_control,
+    encode_control,
+)
+from runtime.wire.frames import decode_frames
+from smile.deploy.deployment import Deployment
+from smile.digests import component_digests
 from tests.broker.processes import WAIT_S, Zygote, kill, running, wait_for
 from tests.broker.test_processes import ONE, PROGRAM, THREE, totals
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -111,6 +130,81 @@ def test_links_that_lose_repeat_and_delay_change_nothing_but_the_time(
             system.connection.fault(name, "none", {})
         assert totals(system) == {1: 100, 2: 100}
         assert [row["total"] for row in system.rows("Shown")] == [100, 100]
+
+
+def test_a_name_too_long_to_be_answered_is_refused(zygote: Zygote, tmp_path: Path) -> None:
+    """The answer to a publish repeats its producer: the broker ended when it could not be written."""
+    with running(zygote, tmp_path, PROGRAM, ONE) as brokers, smile.connect(brokers.address) as system:
+        with raw(zmq.DEALER, brokers.address) as dealer:
+            fields = ["Buys", "界" * 3_000, 0, [1, [[4, [1]], [4, [5]]]], None]
+            dealer.send(msgpack.packb([1, 44, *fields, b""]))
+            dealer.send_multipart(encode_control(Hello(1, "x", "client", 1)))
+            assert dealer.poll(60_000)
+        assert brokers.status(system, "a")["counters"]["refused.wire-too-large"] == 1
+        assert totals(system) == {}
+
+
+def attached(dealer: zmq.Socket[bytes], deployment: Deployment) -> tuple[str, bytes]:
+    """As a guest of `Sold`: where to listen, and for what."""
+    digest = component_digests(deployment, smile.compile(PROGRAM))["Sold"]
+    dealer.send_multipart(encode_control(Hello(1, "x", "client", 1)))
+    welcome = answer_of(dealer, Welcome)
+    dealer.send_multipart(encode_control(Attach(2, guests_edge("Sold"), "Sold", "guest", digest)))
+    return welcome.data_address, answer_of(dealer, Attached).topic
+
+
+def answer_of(dealer: zmq.Socket[bytes], kind: type[R]) -> R:
+    while True:
+        assert dealer.poll(60_000)
+        found = decode_frames(dealer.recv_multipart())
+        if isinstance(found, kind):
+            return found
+
+
+def test_a_connection_that_ends_late_takes_nothing_from_its_successor(zygote: Zygote, tmp_path: Path) -> None:
+    """A receiver loses its connection and makes another before the broker notices that the first is gone: it used to
+    be told nothing more, and had to ask for everything."""
+    with (
+        running(zygote, tmp_path, PROGRAM, ONE) as brokers,
+        smile.connect(brokers.address) as system,
+        raw(zmq.DEALER, brokers.address) as dealer,
+    ):
+        data_address, topic = attached(dealer, brokers.deployment)
+        with raw(zmq.XSUB, data_address) as second:
+            with raw(zmq.XSUB, data_address) as first:
+                for subscriber in (first, second):
+                    subscriber.send(b"\1" + topic)
+                    answer_of(dealer, Confirmed)
+            for number in range(20):
+                system.publish("Buys", {"item": number, "qty": 1})
+                assert second.poll(10_000), number
+                while second.poll(0):
+                    second.recv_multipart()
+
+
+def test_whoever_leaves_hears_no_more_whatever_arrives_first(zygote: Zygote, tmp_path: Path) -> None:
+    """It says so on both sockets, in any order; others go on listening."""
+    with (
+        running(zygote, tmp_path, PROGRAM, ONE) as brokers,
+        smile.connect(brokers.address) as system,
+        raw(zmq.DEALER, brokers.address) as dealer,
+    ):
+        system.subscribe("Sold", lambda _change: None)
+        data_address, topic = attached(dealer, brokers.deployment)
+        with raw(zmq.XSUB, data_address) as subscriber:
+            subscriber.send(b"\1" + topic)
+            answer_of(dealer, Confirmed)
+            dealer.send_multipart(encode_control(Detach(guests_edge("Sold"))))
+            dealer.send_multipart(encode_control(Status(3)))
+            answer_of(dealer, StatusReply)
+            subscriber.send(b"\0" + topic)
+
+            def is_quiet() -> bool:
+                while subscriber.poll(0):
+                    subscriber.recv_multipart()
+                return not subscriber.poll(1_500)  # an idle stream says so five times a second
+
+            wait_for(is_quiet, "the end of what it hears", 20)
 
 
 def test_faults_have_to_be_allowed(zygote: Zygote, tmp_path: Path) -> None:

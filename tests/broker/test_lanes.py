@@ -8,8 +8,9 @@ from collections import deque
 import pytest
 
 from runtime.client.errors import PublishRefused
-from runtime.client.lanes import RETRY_US, Entry, Lane, Ticks, both
+from runtime.client.lanes import RETRY_US, Entry, Lane, Ticks, Unsendable, both
 from runtime.wire import control
+from runtime.wire.errors import WireTooLarge
 
 
 class Stream:
@@ -130,3 +131,31 @@ def test_two_who_publish_the_same_are_both_told() -> None:
     )
     done((5,), None)
     assert told == [(1, (5,), None), (2, (5,), None)]
+
+
+def test_what_no_broker_would_take_ends_alone_once_there_is_one() -> None:
+    """It is written only when there is a broker to send it to, which is long after the call."""
+    sent: list[int] = []
+    is_down, answers = True, Answers()
+
+    def send(publish: control.Publish) -> bool:
+        if is_down:
+            return False
+        if publish.sequence == 1:
+            raise WireTooLarge("a body")
+        sent.append(publish.sequence)
+        return True
+
+    lane = Lane(send)
+    for sequence in range(3):
+        lane.add(entry(sequence, answers), 0)
+    is_down = False
+    with pytest.raises(Unsendable) as found:
+        lane.pump(RETRY_US)
+    for one, error in lane.give_up(found.value.entry, found.value.cause):
+        one.done(None, error)
+    lane.pump(RETRY_US)
+    assert sent == [0, 2]
+    refusal = answers.pop(1)
+    assert isinstance(refusal, PublishRefused)
+    assert (refusal.code, refusal.uncertain, answers) == ("too-large", False, {})

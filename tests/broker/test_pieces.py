@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from runtime.broker.attachments import ATTACHMENTS_PER_PEER_MAX, REQUESTS_MAX, Attachments
+from runtime.broker.broker import Broker
 from runtime.broker.endpoints import TOPIC_BYTES
 from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.log_lines import JsonLines, PrettyLines
@@ -133,3 +136,20 @@ def test_the_newest_publish_of_a_producer_stays_the_newest() -> None:
     refused = publishing.reason_to_refuse("s", "p", 7, 5, ([1],))
     assert refused is not None
     assert refused.code == "order"
+
+
+def test_a_refusal_that_is_repeated_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """An attachment is asked for again every few seconds, for as long as the other broker has another deployment."""
+    broker: Any = SimpleNamespace(
+        _refused={}, _receiver_of_edge={"e": "c"}, host=SimpleNamespace(nudge=lambda *_: None)
+    )
+    for _ in range(3):
+        Broker.attach_refused(broker, None, "e", "digest", "not the same")  # type: ignore[arg-type]
+    Broker.attach_refused(broker, None, "e", "rights", "not allowed")  # type: ignore[arg-type]
+    Broker.confirmed(broker, None, "e")  # type: ignore[arg-type]
+    Broker.attach_refused(broker, None, "e", "rights", "not allowed")  # type: ignore[arg-type]
+    assert [line.getMessage() for line in caplog.records] == [
+        "cannot attach: not the same",
+        "cannot attach: not allowed",
+        "cannot attach: not allowed",
+    ]

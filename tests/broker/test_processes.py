@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 import smile
 from smile.remote.system import RemoteSystem
 from tests.broker.processes import WAIT_S, Zygote, running, wait_for
@@ -165,3 +167,17 @@ def test_logs_are_trimmed_below_checkpoints_if_that_is_wanted_except_unique_ones
         assert totals(system) == {1: 1000, 2: 7}
         assert {row["item"]: row["total"] for row in system.rows("Shown")} == {1: 1000, 2: 7}
         assert not any(one["lost_ticks"] for one in brokers.status(system, "b")["components"].values())
+
+
+@pytest.mark.parametrize(("count", "length"), [(40, 2_000_000), (9_000, 9_000)])
+def test_views_of_long_texts_can_be_read(zygote: Zygote, tmp_path: Path, count: int, length: int) -> None:
+    """80 MB: few rows that fit into no frame together, and rows so many that they travel in parts anyway."""
+    text = "stream Docs (id int, body text); view Latest = from Docs |> aggregate n := count() group by id, body;"
+    placement = {"Docs": "a", "Latest": "a"}
+    bodies = [f"{number:08}".ljust(length, chr(97 + number % 26)) for number in range(count)]
+    at_once = 20_000_000 // length
+    with running(zygote, tmp_path, text, placement) as brokers, smile.connect(brokers.address) as system:
+        for first in range(0, count, at_once):
+            some = range(first, min(first + at_once, count))
+            system.publish_many("Docs", {"id": list(some), "body": [bodies[number] for number in some]})
+        assert sorted(str(row["body"]) for row in system.rows("Latest")) == bodies

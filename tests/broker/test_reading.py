@@ -12,6 +12,7 @@ import zmq
 from runtime.broker import broker as brokers
 from runtime.broker.broker import Broker
 from runtime.broker.endpoints import Endpoints
+from runtime.security.policy import Policy
 
 
 class Taken:
@@ -47,7 +48,7 @@ def peer(endpoints: Endpoints) -> Iterator[zmq.Socket[bytes]]:
 def reader(endpoints: Endpoints) -> tuple[Broker, Taken]:
     """A broker as far as it reads."""
     made, taken = cast(Any, object.__new__(Broker)), Taken()
-    made._endpoints, made._authenticator, made.requests = endpoints, None, taken
+    made._endpoints, made._policy, made.requests = endpoints, Policy(None), taken
     return made, taken
 
 

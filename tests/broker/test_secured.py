@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 import smile
+from runtime.broker.hosted import guests_edge
 from runtime.client.connection import Connection
 from runtime.client.errors import ConnectFailed, RequestRefused
 from runtime.client.installing import Installer
@@ -15,6 +17,7 @@ from runtime.security.allow_list import AllowList, add_entry, entry_for, read_al
 from runtime.security.endpoints import join_address
 from runtime.security.keys import Keys, new_keys, write_keys
 from runtime.security.signatures import serial_now
+from runtime.wire.control import Attach
 from smile.cli import app
 from smile.deploy.bundles import make_deployment, sign, table_rows_of
 from smile.deploy.deployment import Deployment
@@ -104,6 +107,63 @@ def test_names_rights_and_signatures_decide(zygote: Zygote, tmp_path: Path) -> N
             assert any(code.startswith("refused.subscribe") for code in refused)
     finally:
         world.brokers.close()
+
+
+def test_a_connection_ends_with_the_key_that_made_it(zygote: Zygote, tmp_path: Path) -> None:
+    """Somebody has seen alice's secret, and she gets another: who is connected with the old one is not alice."""
+    world = Secured(zygote, tmp_path)
+    world.allow("alice", publish=["Buys"], subscribe=["Sold"])
+    address = world.brokers.address
+    try:
+        world.brokers.start()
+        with smile.connect(address, keys=world.secret("alice")) as thief:
+            seen: list[object] = []
+            thief.subscribe("Sold", lambda change: seen.append(change.row["total"]))
+            thief.publish("Buys", {"item": 1, "qty": 5})
+            wait_for(lambda: seen == [5], "the first change")
+            del world.keys["alice"]
+            world.secret("alice").unlink()
+            (tmp_path / "keys" / "alice.public").unlink()
+            world.allow("alice", publish=["Buys"], subscribe=["Sold"])
+            wait_for(lambda: all("read again" in world.brokers.log(name) for name in ("west", "east")), "the new list")
+            stolen = thief.publish_nowait("Buys", {"item": 1, "qty": 50})
+            with smile.connect(address, keys=world.secret("alice")) as alice:
+                wait_for(lambda: owner_status(world, "west")["counters"].get("refused.not-listed"), "a refusal")
+                alice.publish("Buys", {"item": 1, "qty": 6})
+                assert totals(alice) == {1: 11}
+            assert not stolen.done() or stolen.exception() is not None
+            assert seen == [5]
+    finally:
+        world.brokers.close()
+
+
+def test_a_pattern_for_views_says_nothing_about_what_is_below_them(zygote: Zygote, tmp_path: Path) -> None:
+    """A total may be read without its details, also by `Total*`, which `Totals.where_1` begins like."""
+    program = smile.compile(
+        """
+stream Wages (person int, dept int, amount int[0..100000]);
+view Totals = from Wages |> where amount > 10 |> aggregate total := sum(amount) group by person, dept
+    |> where total > 5 |> aggregate paid := sum(total) group by dept;
+"""
+    )
+    world = Secured(zygote, tmp_path, program)
+    world.allow("board", subscribe=["Total*"])
+    digests = component_digests(world.deployment, world.program)
+    parts = [name for name in digests if name.startswith("Totals.")]
+    assert parts
+    try:
+        world.brokers.start()
+        with smile.connect(world.brokers.address, keys=world.secret("board")) as board:
+            assert board.rows("Totals") == []
+            for part in parts:
+                with pytest.raises(RequestRefused, match="below views"):
+                    board.connection.ask("west", partial(attach_to, part, digests[part]))
+    finally:
+        world.brokers.close()
+
+
+def attach_to(component: str, digest: str, number: int) -> Attach:
+    return Attach(number, guests_edge(component), component, "guest", digest)
 
 
 def owner_status(world: Secured, broker: str) -> dict[str, dict[str, int]]:

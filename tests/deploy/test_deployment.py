@@ -206,14 +206,14 @@ def test_a_damaged_file_is_refused_or_read_as_it_is(at: int, byte: int) -> None:
         found = Deployment.read(DAMAGED)
     except DeploymentError as refused:
         found, said = None, str(refused)
-    assert (found is not None and found.placement) or (str(path) in said and "deploy again" in said)
+    assert (found is not None and found.placement) or (str(path) in said and "put back a copy" in said)
 
 
 @given(st.integers(0, 10_000))
 def test_a_cut_file_is_refused(length: int) -> None:
     path = DAMAGED / FILE_NAME
     path.write_bytes(WHOLE[: length % len(WHOLE)])
-    with pytest.raises(DeploymentError, match="deploy again"):
+    with pytest.raises(DeploymentError, match="put back a copy"):
         Deployment.read(DAMAGED)
 
 

@@ -6,12 +6,13 @@ import pytest
 
 from runtime.batch import Batch
 from runtime.plan import Tuning
+from runtime.protocol import parts as parts_module
 from runtime.protocol.coverage import Coverage
 from runtime.protocol.errors import BadShape, TooLarge
 from runtime.protocol.events import MessageArrived, TimerFired
 from runtime.protocol.lineage_coverage import LineageCoverage
 from runtime.protocol.messages import Knowledge, Part, Snapshot
-from runtime.protocol.parts import split_events
+from runtime.protocol.parts import Assembly, split_events, split_state
 from tests.protocol.graphs import copy, total
 from tests.protocol.net import Mail, Net, stream
 
@@ -50,6 +51,25 @@ def test_an_answer_is_applied_only_when_all_its_parts_are_there() -> None:
     net.deliver(parts[1])
     assert len(net.rows("X")) == 5
     assert net.covers("X") == "0..4"
+
+
+def test_pieces_have_fewer_rows_where_texts_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_module, "CHARS_MAX", 10)
+    lengths = [1, 2, 3, 20, 9, 1, 1, 0, 0, 0, 0]
+    rows = Batch.of_rows(2, [(n, "x" * length or None) for n, length in enumerate(lengths)], [1] * 11, [True] * 11)
+    pieces = split_state(Snapshot(1, 1, LineageCoverage.empty(1), -1, True, -1, rows), 5, 7, [1])
+    assert all(isinstance(piece, Part) for piece in pieces)
+    assert [list(piece.message.rows.columns[0]) for piece in pieces if isinstance(piece, Part)] == [
+        [0, 1, 2],
+        [3],
+        [4],
+        [5, 6, 7, 8, 9],
+        [10],
+    ]
+    assembly = Assembly()
+    found = [assembly.add(piece) for piece in pieces if isinstance(piece, Part)]
+    assert isinstance(found[-1], Snapshot)
+    assert found[-1].rows.rows() == rows.rows()
 
 
 def test_parts_of_a_repeated_answer_complete_each_other() -> None:

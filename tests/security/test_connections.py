@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from runtime.security.allow_list import WatchedAllowList, add_entry, entry_for
+from runtime.security.allow_list import AllowList, WatchedAllowList, add_entry, entry_for
 from runtime.security.endpoints import (
     check_binding,
     check_connecting,
@@ -61,7 +61,7 @@ class Door:
             self.authenticator.serve()
         if self.router in ready:
             frames = self.router.recv_multipart(copy=False)
-            self.names.append(sender_name(frames))
+            self.names.append(sender_name(frames, self.watched.current))
             self.router.send_multipart([frames[0].bytes, b"welcome"])
         if self.publisher in ready:
             self.topics.append(self.publisher.recv())
@@ -182,6 +182,22 @@ def test_a_key_listed_later_gets_in_later(door: Door, allowed: Path) -> None:
     assert door.names == ["new"]
 
 
+def test_a_key_that_was_replaced_is_nobodys_on_its_old_connection(door: Door, allowed: Path, listed: Keys) -> None:
+    """It may have been stolen: that is why keys are replaced."""
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.linger = 0
+        secure_client(dealer, listed, door.keys.public)
+        dealer.connect(door.address(door.router))
+        for names in (["till-7"], ["till-7", ""]):
+            dealer.send(b"hello")
+            end = time.monotonic() + PATIENCE_S
+            while len(door.names) < len(names) and time.monotonic() < end:
+                door.turn()
+            assert door.names == names
+            add_entry(allowed, entry_for("till-7", new_keys("till").public, publish=["Sales"]))
+            assert door.watched.reload_if_changed() == {"till-7"}
+
+
 def test_a_connection_that_was_too_early_gets_in_by_itself(door: Door, allowed: Path) -> None:
     newcomer = new_keys("new")
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
@@ -227,7 +243,7 @@ def test_names_do_not_come_from_open_connections() -> None:
         dealer.connect(f"tcp://127.0.0.1:{port}")
         dealer.send(b"hello")
         assert router.poll(int(PATIENCE_S * 1000))
-        assert sender_name(router.recv_multipart(copy=False)) == ""
+        assert sender_name(router.recv_multipart(copy=False), AllowList()) == ""
 
 
 def test_strangers_cost_no_memory(allowed: Path) -> None:

@@ -39,6 +39,7 @@ def test_every_action_needs_its_own_right(policy: Policy) -> None:
         (Action.PUBLISH, "Sales", ()): {"till", "root"},
         (Action.PUBLISH, "Events", ()): {"root"},
         (Action.SUBSCRIBE, "Tickets", TICKETS): {"desk", "board", "root", "b1"},
+        (Action.SUBSCRIBE, "", TICKETS): {"desk", "root", "b1"},
         (Action.SUBSCRIBE, "Sales", ("Sales",)): {"desk", "half", "root", "b1"},
         (Action.SUBSCRIBE, "Other", ("Sales", "Returns")): {"root", "b1"},
         (Action.DEPLOY, "tickets.mpl", ("Sales", "Events", "Tickets")): {"author", "root"},

@@ -26,6 +26,7 @@ from runtime.wire.limits import (
     HEADER_BYTES_MAX,
     INLINE_BYTES_MAX,
     KEYS_MAX,
+    NAME_BYTES_MAX,
     PLAIN_DEPTH_MAX,
     PLAIN_ITEMS_MAX,
     RANGES_MAX,
@@ -366,3 +367,20 @@ def test_the_short_ways_take_nothing_that_the_long_one_refuses(header: list[obje
         for name in SHORT_WAYS:
             patch.setattr(control, name, lambda _: None)
         assert short == outcome()
+
+
+@pytest.mark.parametrize("kind", [32, 42, 44])
+def test_names_are_bounded_in_bytes_whatever_their_letters(kind: int) -> None:
+    """An answer repeats them: what could not be encoded again must not be let in."""
+    for letter in ("x", "é", "界", "😀"):
+        most = NAME_BYTES_MAX // len(letter.encode())
+        for length in (most, most + 1):
+            name = letter * length
+            all_fields: dict[int, list[object]] = {
+                32: [1, name, "client", 1],
+                42: [name],
+                44: ["S", name, 0, [1, [[4, [1]]]], None],
+            }
+            refused = refusal([msgpack.packb([VERSION, kind, *all_fields[kind], b""])])
+            assert (refused is None) == (length == most), (letter, length)
+            assert refused is None or isinstance(refused, WireTooLarge)
