@@ -15,10 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from smile.program import Program
 from smile.subscription import QUEUE_ROWS, Change, ChangeBatch, Subscription
@@ -54,6 +55,18 @@ def connect(
     return RemoteSystem(partial(sync_connect, address, keys=keys, name=name, timeout=limit), in_thread=True)
 
 
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+M = TypeVar("M", bound=_Closable)
+
+
+def _close_made(made: Future[M]) -> None:
+    if made.exception() is None:
+        made.result().close()
+
+
 class _AsyncSystem(Generic[S]):
     """What both have: `start` makes the system; `in_thread` says that its calls may wait for something."""
 
@@ -63,8 +76,27 @@ class _AsyncSystem(Generic[S]):
         self._system: S | None = None
 
     async def __aenter__(self) -> Self:
-        self._system = await self._do(self._start)
+        self._system = await self._made(self._start)
         return self
+
+    async def _made(self, make: Callable[[], M]) -> M:
+        """As `_do`, for something to be closed: whoever is cancelled meanwhile never gets it, and could not."""
+        if not self._in_thread:
+            return make()
+        made: Future[M] = Future()
+
+        def work() -> None:
+            try:
+                made.set_result(make())
+            except BaseException as error:  # noqa: BLE001  the caller's to see
+                made.set_exception(error)
+
+        try:
+            await asyncio.to_thread(work)
+        except asyncio.CancelledError:
+            made.add_done_callback(_close_made)
+            raise
+        return made.result()
 
     async def _do(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         if not self._in_thread:
@@ -123,9 +155,8 @@ class System(_AsyncSystem[SyncSystem]):
         queue_rows: int = QUEUE_ROWS,
         coalesce: bool = False,
     ) -> AsyncSubscription:
-        made = await self._do(
-            self.sync.subscribe, name, callback, emit=emit, timeout=None, queue_rows=queue_rows, coalesce=coalesce
-        )
+        subscribe = partial(self.sync.subscribe, emit=emit, timeout=None, queue_rows=queue_rows, coalesce=coalesce)
+        made = await self._made(partial(subscribe, name, callback))
         return AsyncSubscription(made, timeout)
 
 
@@ -158,7 +189,7 @@ class RemoteSystem(_AsyncSystem["SyncRemoteSystem"]):
         resume: bytes | None = None,
     ) -> AsyncRemoteSubscription:
         subscribe = partial(self.sync.subscribe, queue_rows=queue_rows, coalesce=coalesce, resume=resume)
-        made = await self._do(subscribe, name, callback, emit=emit, timeout=None)
+        made = await self._made(partial(subscribe, name, callback, emit=emit, timeout=None))
         return AsyncRemoteSubscription(made, timeout)
 
     async def status(self) -> dict[str, dict[str, Any]]:
@@ -182,8 +213,8 @@ class AsyncSubscription:
         subscription.listen(self._wake)
 
     def _wake(self) -> None:
-        """Called in whichever thread publishes; a loop that has ended needs no waking."""
-        if not self._loop.is_closed():
+        """Called in whichever thread publishes, which must not suffer; a loop that has ended needs no waking."""
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def __aiter__(self) -> AsyncIterator[Change]:
@@ -203,8 +234,9 @@ class AsyncSubscription:
             async with asyncio.timeout(limit):
                 while True:
                     self._news.clear()
+                    is_closed = self.sync.closed  # before: what came just before the end is still handed out
                     batch = self.sync.wait(0)
-                    if batch is not None or self.sync.closed:
+                    if batch is not None or is_closed:
                         return batch
                     await self._until_news()
         except TimeoutError:

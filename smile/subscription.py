@@ -190,6 +190,17 @@ def squeeze(deliveries: Sequence[Delivery], key_width: int) -> Delivery:
     return Delivery(is_snapshot, rows, final, as_of, low, high)
 
 
+class _Begun:
+    """A batch whose changes are handed out one by one: the first `handed` were."""
+
+    __slots__ = ("changes", "delivery", "handed")
+
+    def __init__(self, batch: ChangeBatch) -> None:
+        self.delivery = batch.delivery
+        self.changes = batch.changes()
+        self.handed = 0
+
+
 class Subscription:
     """What `system.subscribe` gives. Close it, or use it in a `with` block.
 
@@ -226,6 +237,7 @@ class Subscription:
         self._every_us = every_us
         self._next_us = 0.0
         self._queue: deque[Delivery] = deque()
+        self._begun: list[_Begun] = []
         self._rows = 0
         self._squeeze_at = queue_rows
         self._closed = False
@@ -270,26 +282,14 @@ class Subscription:
         the like end the call, and what is left waits for the next."""
         assert self._callback is not None
         while (batch := self._take(flush=flush)) is not None:
-            handed = 0
-            try:
-                for change in self.each(batch):
-                    if self._closed:
-                        return
-                    handed += 1
-                    try:
-                        self._callback(change)
-                    except Exception as error:
-                        log.exception("a callback of subscription %s failed", self.name)
-                        self.errors.append(error)
-            except BaseException:
-                self._put_back(batch.delivery.after(handed))
-                raise
-
-    def _put_back(self, delivery: Delivery) -> None:
-        with self._lock:
-            if len(delivery.rows):
-                self._queue.appendleft(delivery)
-                self._rows += len(delivery.rows)
+            for change in self.each(batch):
+                if self._closed:
+                    return
+                try:
+                    self._callback(change)
+                except Exception as error:
+                    log.exception("a callback of subscription %s failed", self.name)
+                    self.errors.append(error)
 
     def _wake(self) -> None:
         if self._waiters:
@@ -314,8 +314,23 @@ class Subscription:
             yield from self.each(batch)
 
     def each(self, batch: ChangeBatch) -> Iterator[Change]:
-        """The changes of a batch, handed out one by one."""
-        return batch.changes()
+        """The changes of a batch, handed out one by one. Whoever stops in the middle gets the rest with what he reads
+        next."""
+        begun = _Begun(batch)
+        with self._lock:
+            self._begun.append(begun)
+        while (change := self._next(begun)) is not None:
+            yield change
+
+    def _next(self, begun: _Begun) -> Change | None:
+        with self._lock:
+            if begun not in self._begun:  # somebody else has read on
+                return None
+            change = next(begun.changes, None)
+            if change is None:
+                self._begun.remove(begun)
+            begun.handed += 1
+            return change
 
     def batches(self) -> Iterator[ChangeBatch]:
         """The same, columnar."""
@@ -383,6 +398,10 @@ class Subscription:
 
     def _take(self, *, flush: bool = False) -> ChangeBatch | None:
         with self._lock:
+            while self._begun:
+                begun = self._begun.pop(0)
+                if begun.handed < len(begun.delivery.rows):
+                    return ChangeBatch(self._reader, begun.delivery.after(begun.handed))
             if not self._queue:
                 return None
             if self._every_us:

@@ -25,7 +25,7 @@ from runtime.broker.hosted import Told
 from runtime.broker.timers import Clock
 from runtime.broker.uplink import Uplink
 from runtime.client.errors import ConnectFailed, ConnectionClosed, PublishRefused, RequestRefused
-from runtime.client.lanes import Columns, Done, Entry, Lane, Ticks, both
+from runtime.client.lanes import Columns, Done, Entry, Lane, Ticks, Unsendable, both
 from runtime.client.leaves import LeafHandle, Leaves
 from runtime.client.loop import Loop
 from runtime.client.requests import Make, Request, Requests
@@ -37,7 +37,6 @@ from runtime.security.endpoints import check_connecting
 from runtime.security.keys import Keys
 from runtime.wire import control
 from runtime.wire.control import ControlRecord
-from runtime.wire.errors import WireError
 
 log = logging.getLogger("smile.client")
 
@@ -101,6 +100,8 @@ class Connection:
             raise ConnectFailed(
                 f"no answer from {shown} within {self._timeout:g} s", "is a broker running there? `smile status`"
             ) from None
+        except zmq.ZMQError as error:
+            raise ConnectFailed(f"{error.strerror}", "an address is like tcp://HOST:PORT") from error
         except RequestRefused as refused:
             if refused.code == "no-deployment" and not needs_deployment:
                 return
@@ -201,8 +202,8 @@ class Connection:
             if first is not entry:
                 first.done = both(first.done, partial(self._finish, entry))
         except Exception as error:  # noqa: BLE001  a message that no broker would take, for one: the caller's to know
-            lane.refused(control.PublishRefused(entry.producer, entry.sequence, "", "", False, 0), 0)
-            self._refuse(entry, PublishRefused("too-large", str(error)) if isinstance(error, WireError) else error)
+            for one, why in lane.give_up(entry, error):
+                self._refuse(one, why)
         else:
             self._quiet_us = min(self._quiet_us, entry.due_us)
         return uplink
@@ -318,18 +319,16 @@ class Connection:
         return self._request(address, make, repeats=make is control.Describe).result()
 
     def _request(
-        self,
-        address: str,
-        make: Make,
-        timeout: float | None = None,
-        *,
-        repeats: bool = True,
+        self, address: str, make: Make, timeout: float | None = None, *, repeats: bool = True
     ) -> Future[ControlRecord]:
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         made: Future[ControlRecord] = Future()
 
         def begin() -> None:
-            self._requests.begin(Request(self._uplink(address), make, deadline, repeats, made))
+            try:
+                self._requests.begin(Request(self._uplink(address), make, deadline, repeats, made))
+            except Exception as error:  # noqa: BLE001  whoever waits for the answer must not wait for ever
+                made.set_exception(error)
 
         self.post(begin)
         return made
@@ -419,10 +418,19 @@ class Connection:
         for uplink in tuple(self._uplinks.values()):
             due_us = min(due_us, uplink.tick())
         for lane, _ in self._lanes.values():
-            next_us = lane.pump(now_us)
+            next_us = self._pump(lane, now_us)
             if next_us is not None:
                 due_us = min(due_us, max(0, next_us - now_us))
         return min(due_us, self._requests.due_us())
+
+    def _pump(self, lane: Lane, now_us: int) -> int | None:
+        """What cannot be sent ends alone, not with the connection."""
+        try:
+            return lane.pump(now_us)
+        except Unsendable as found:
+            for entry, error in lane.give_up(found.entry, found.cause):
+                self._finish(entry, None, error)
+            return now_us
 
     # What uplinks tell (`Listener`)
 
@@ -440,7 +448,7 @@ class Connection:
         for lane, home in self._lanes.values():
             if home is uplink:
                 lane.send_all_again()
-                lane.pump(self._clock.steady_us())
+                self._pump(lane, self._clock.steady_us())
 
     def replied(self, uplink: Uplink, record: ControlRecord) -> None:
         if isinstance(record, control.Acknowledged):
@@ -461,6 +469,11 @@ class Connection:
     @property
     def is_closed(self) -> bool:
         return self._loop.is_closed
+
+    @property
+    def is_foreign(self) -> bool:
+        """Is this process a fork of the one that connected?"""
+        return self._loop.is_foreign
 
     def close(self) -> None:
         """What is under way ends with ConnectionClosed. May be called twice, and from the I/O thread."""

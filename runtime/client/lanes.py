@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from runtime.client.errors import PublishRefused
 from runtime.values import Value
 from runtime.wire import control
+from runtime.wire.errors import WireError
 
 RETRY_US = 500_000
 RETRY_US_MAX = 4_000_000
@@ -26,6 +27,16 @@ UNSENT_US = 10_000
 
 BROUGHT_BACK = "brought-back"
 """The code of a refusal that is about a joint publish further ahead in the same chain."""
+
+
+class Unsendable(Exception):
+    """No broker would take this entry, because of `cause`."""
+
+    def __init__(self, entry: Entry, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.entry = entry
+        self.cause = cause
+
 
 Columns = tuple[Sequence[Value], ...]
 Ticks = Sequence[int]
@@ -92,14 +103,22 @@ class Lane:
             self._is_blocked = True
 
     def pump(self, now_us: int) -> int | None:
-        """Send what is due, in order; when something is due again. Looks at nothing while nothing is due."""
+        """Send what is due, in order; when something is due again. Looks at nothing while nothing is due.
+
+        Raises Unsendable: a message is written only when there is a broker to send it to. Once that entry is out of the
+        way, call again.
+        """
         if self._wake_us is None or now_us < self._wake_us:
             return self._wake_us
         self._wake_us, self._is_blocked = None, False
         before: Entry | None = None
         for entry in self._entries.values():
             if entry.due_us <= now_us and not (self._is_blocked and entry.is_ordered):
-                self._put(entry, before, now_us)
+                try:
+                    self._put(entry, before, now_us)
+                except Exception as error:
+                    self._wake_us = 0
+                    raise Unsendable(entry, error) from error
             if entry.is_ordered:
                 before = entry
             self._wake_us = entry.due_us if self._wake_us is None else min(self._wake_us, entry.due_us)
@@ -132,6 +151,12 @@ class Lane:
         for one, _ in found:
             del self._entries[one.producer, one.sequence]
         return found
+
+    def give_up(self, entry: Entry, cause: Exception) -> list[tuple[Entry, BaseException]]:
+        """No broker would take it: what ends with it, in order, and why."""
+        no = control.PublishRefused(entry.producer, entry.sequence, "too-large", str(cause), False, 0)
+        is_ours = not isinstance(cause, WireError)  # a mistake
+        return [(one, cause if is_ours and one is entry else error) for one, error in self.refused(no, 0)]
 
     def is_broken(self, entry: Entry) -> bool:
         """Was it made before anybody knew that its chain is broken? Then it must not be sent."""

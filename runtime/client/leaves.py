@@ -7,6 +7,7 @@ handle's methods hand over to it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +15,7 @@ from runtime.broker.host import Host
 from runtime.broker.hosted import Told, guests_edge
 from runtime.broker.tuning import LEAF
 from runtime.broker.uplink import Uplink
+from runtime.client.errors import ConnectionClosed
 from runtime.plan import Component, Plan
 from runtime.protocol.checkpoint import Checkpoint
 from runtime.protocol.leaf import Leaf
@@ -59,7 +61,8 @@ class LeafHandle:
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
-            self._connection.post(lambda: self._connection.leaves.close(self))
+            with suppress(ConnectionClosed):  # with everything in it
+                self._connection.post(lambda: self._connection.leaves.close(self))
 
 
 class Leaves:

@@ -12,6 +12,7 @@ input that no descriptor shows; a caller who has used a socket looks, too, and w
 from __future__ import annotations
 
 import logging
+import os
 import select
 import socket
 import threading
@@ -41,6 +42,7 @@ class Loop:
     def __init__(self, turn: Turn, end: Callable[[], None]) -> None:
         self._turn = turn
         self._end = end
+        self._process = os.getpid()
         self._lock = threading.RLock()
         self._taker = 0  # the thread that takes a turn now
         self._work: deque[Work] = deque()
@@ -80,6 +82,11 @@ class Loop:
     def is_closed(self) -> bool:
         return self._is_closed
 
+    @property
+    def is_foreign(self) -> bool:
+        """Is this a fork of the process that has the thread? The sockets are not usable there: using one never ends."""
+        return os.getpid() != self._process
+
     def now(self, work: Callable[[], bool]) -> bool:
         """Do this in the caller's thread, if nobody uses the sockets and nobody has left work before; was it done?
         `work` says whether the thread is to be woken: there is something to read, or something is due before it wakes.
@@ -88,7 +95,7 @@ class Loop:
         thing that is done then.
         """
         lock = self._lock
-        if self._work or lock._is_owned():  # type: ignore[attr-defined]  # a handler of signals, in the middle of this
+        if self._work or self.is_foreign or lock._is_owned():  # type: ignore[attr-defined]  # a handler of signals, in the middle of this
             return False
         is_done = is_needed = False
         try:
@@ -107,6 +114,8 @@ class Loop:
 
     def add(self, work: Work) -> None:
         """Do this in the next turn. Raises ConnectionClosed; otherwise it is done, come what may."""
+        if self.is_foreign:  # first: locks are as they were when the process was forked
+            raise ConnectionClosed("the connection is that of another process")
         with self._closing:
             if self._is_closed:
                 raise ConnectionClosed("the connection is closed")
@@ -129,6 +138,8 @@ class Loop:
 
     def close(self) -> None:
         """May be called twice, and from inside a turn."""
+        if self.is_foreign:
+            return
         with self._closing:
             self._is_closed = True
         self.wake()

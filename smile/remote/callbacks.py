@@ -6,11 +6,14 @@ the same system, nobody else. What a callback raises is its subscription's busin
 
 from __future__ import annotations
 
+import logging
 import threading
 from time import monotonic
 
 from smile.errors import SmileError, TimedOut
 from smile.subscription import Subscription
+
+log = logging.getLogger("smile")
 
 
 class Callbacks:
@@ -74,7 +77,13 @@ class Callbacks:
                     due.update(self._later)  # type: ignore[arg-type]  # only the keys count
                     self._later.clear()
             for subscription in due:
-                subscription.run_callback(flush=bool(flushes))
+                try:
+                    subscription.run_callback(flush=bool(flushes))
+                except Exception:
+                    log.exception("subscription %s cannot hand over what it has", subscription.name)
+                except BaseException:  # `sys.exit()` in a callback, for one: the others are not to end with it
+                    log.exception("a callback of subscription %s tried to end its thread", subscription.name)
+                    self.add(subscription)  # what is left
                 self._look_again(subscription)
             for done in flushes:
                 done.set()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from smile.subscription import Change, ChangeBatch, Delivery, Subscription, squeeze
+from smile.errors import Closed
+from smile.subscription import ChangeBatch, Delivery, Subscription, squeeze
 
 
 class RemoteSubscription(Subscription):
@@ -19,12 +20,13 @@ class RemoteSubscription(Subscription):
         *arguments: Any,
         take_token: Callable[[RemoteSubscription], bytes],
         before_sleep: Callable[[Callable[[], object]], None],
+        check_process: Callable[[], None],
         **named: Any,
     ) -> None:
         super().__init__(*arguments, **named)
         self._before_sleep = before_sleep
         self._take_token = take_token
-        self._reading: tuple[Delivery, int] | None = None  # handed out one by one: the first so many rows were
+        self._check_process = check_process
 
     def token(self) -> bytes:
         """What `subscribe(..., resume=token)` continues from: after everything that was handed out so far.
@@ -33,30 +35,32 @@ class RemoteSubscription(Subscription):
         the rows of the view (a position alone could not tell what has vanished since), so it is as large as they are;
         TOKEN_BYTES_MAX bounds it.
         """
+        self._check_process()
         return self._take_token(self)
+
+    def wait(self, timeout: float | None = None) -> ChangeBatch | None:
+        """The next batch; None when the subscription is closed or nothing came in time."""
+        self._check_process()  # in a fork nothing ever comes
+        return super().wait(timeout)
+
+    def close(self) -> None:
+        """No more changes; what is queued can still be read."""
+        try:
+            self._check_process()
+        except Closed:
+            return  # it is the other process's
+        super().close()
 
     def unread(self) -> Delivery | None:
         """What is not handed out yet, as one delivery."""
         with self._lock:
-            waiting = list(self._queue)
-            if self._reading is not None:
-                waiting.insert(0, _after(*self._reading))
+            waiting = [_after(begun.delivery, begun.handed) for begun in self._begun]
+            waiting += self._queue
             waiting = [delivery for delivery in waiting if delivery.is_snapshot or len(delivery.rows)]
             return squeeze(waiting, self._key_width) if waiting else None
 
-    def each(self, batch: ChangeBatch) -> Iterator[Change]:
-        for number, change in enumerate(batch.changes(), 1):
-            self._reading = (batch.delivery, number)
-            yield change
-
     def _release(self, waiters: Sequence[threading.Lock]) -> None:
         self._before_sleep(partial(super()._release, waiters))
-
-    def _take(self, *, flush: bool = False) -> ChangeBatch | None:
-        batch = super()._take(flush=flush)
-        if batch is not None:
-            self._reading = None
-        return batch
 
 
 def _after(delivery: Delivery, first: int) -> Delivery:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
@@ -37,7 +38,7 @@ from smile.remote.publisher import Lane, Once
 from smile.remote.source import LeafSource
 from smile.remote.subscription import RemoteSubscription
 from smile.remote.token import ResumeToken, read_token
-from smile.remote.translation import public_errors
+from smile.remote.translation import check_process, check_thread, public_errors
 from smile.remote.watch import Watch
 from smile.streams import StreamInput
 from smile.subscription import QUEUE_ROWS, Change, Subscription
@@ -72,6 +73,7 @@ class RemoteSystem(Reading):
             for name, stream in declared.items()
         }
         self._lock = threading.Lock()
+        self._opening = threading.Lock()  # one view after the other
         self._is_closed = False
         self._views: dict[tuple[str, Emit, bool], OpenView] = {}  # (view, emit, coalesced), the longest unused first
         self._private: list[OpenView] = []  # of one subscription each
@@ -123,8 +125,7 @@ class RemoteSystem(Reading):
         return self._lane(stream).stream
 
     def _lane(self, stream: str) -> Lane:
-        if self._is_closed:
-            raise Closed("the connection is closed")
+        self._check_open()
         lane = self._lanes.get(stream)
         if lane is None:
             raise self.program.unknown("stream", stream, self._lanes)
@@ -132,8 +133,8 @@ class RemoteSystem(Reading):
 
     def outcome(self, future: Future[Any]) -> Any:
         """What a future of `publish_nowait` gives; waits as long as `publish` would, and raises what it would."""
-        if self._connection.is_here and not future.done():
-            raise SmileError("a future's callback runs where the answers come in: it cannot wait for one there")
+        if not future.done():
+            check_thread(self._connection)
         try:
             return future.result(self._timeout)
         except TimeoutError:
@@ -222,6 +223,7 @@ class RemoteSystem(Reading):
 
     def _standing(self, components: list[str]) -> Standing:
         """Of brokers that answer soon; one that is down must not keep the others' views from being read."""
+        check_thread(self._connection)
         with public_errors():
             return self._connection.coverages(components, min(self._timeout, STANDING_SECONDS))
 
@@ -247,7 +249,7 @@ class RemoteSystem(Reading):
         Views that have stopped are not waited for. Cannot be called from a callback.
         """
         end = monotonic() + self._timeout
-        self._check_open()
+        self._check_may_wait()
         for lane in self._lanes.values():
             lane.settle(end)
         self._settle_brokers(end)
@@ -303,6 +305,7 @@ class RemoteSystem(Reading):
             self._left,
             take_token=self._token,
             before_sleep=self._connection.before_sleep,
+            check_process=partial(check_process, self._connection),
             callback=callback,
             timeout=timeout,
             queue_rows=queue_rows,
@@ -322,6 +325,8 @@ class RemoteSystem(Reading):
             self._callbacks.add(subscription)
         if failure is not None:
             subscription.fail(failure)
+        if self._is_closed:  # meanwhile: it was not among those that were closed
+            subscription.close()
         self._watch.start()
         return subscription
 
@@ -359,15 +364,21 @@ class RemoteSystem(Reading):
         view of its own, and so has a subscriber to events: its leaf forgets what it has told."""
         is_private = token is not None or (subscribing and tells_events(plan, mode))
         at = (plan.name, mode, coalesce)
-        with self._lock:
-            self._check_open()
-            shared = None if is_private else self._views.pop(at, None)
-            opened = shared or self._opened(plan, mode, coalesce=coalesce, token=token)
-            if is_private:
-                self._private.append(opened)
-            else:
-                self._views[at] = opened
-            opened.users += 1
+        self._check_may_wait()
+        with self._opening:
+            with self._lock:
+                opened = None if is_private else self._views.pop(at, None)
+                if opened is not None:
+                    opened.users += 1
+                    self._views[at] = opened
+            if opened is None:  # without that lock: the thread that is waited for may want it
+                opened = self._opened(plan, mode, coalesce=coalesce, token=token)
+                opened.users += 1
+                with self._lock:
+                    if is_private:
+                        self._private.append(opened)
+                    else:
+                        self._views[at] = opened
         try:
             yield opened
         finally:
@@ -406,6 +417,10 @@ class RemoteSystem(Reading):
 
     def _look_around(self) -> None:
         """Called once a second."""
+        if self._connection.is_closed and not self._is_closed:
+            for subscription in self._subscriptions():
+                subscription.fail(SmileError("the connection has broken, its log says why: connect anew"))
+            return
         self._close_idle()
         self._look_for_failures()
 
@@ -433,13 +448,13 @@ class RemoteSystem(Reading):
 
     def status(self) -> dict[str, dict[str, Any]]:
         """What each broker says about itself: components, horizons, gaps, counters; `error` if it does not answer."""
-        self._check_open()
+        self._check_may_wait()
         with public_errors():
             return self._connection.status(min(self._timeout, STATUS_SECONDS))
 
     def own_status(self) -> dict[str, Any]:
         """What the one broker says to which we connected; no other is asked. Raises TimedOut."""
-        self._check_open()
+        self._check_may_wait()
         with public_errors():
             try:
                 return self._connection.own_status(min(self._timeout, STATUS_SECONDS))
@@ -447,8 +462,13 @@ class RemoteSystem(Reading):
                 raise TimedOut(str(error) or "the broker does not answer") from error
 
     def _check_open(self) -> None:
+        check_process(self._connection)
         if self._is_closed:
             raise Closed("the connection is closed")
+
+    def _check_may_wait(self) -> None:
+        self._check_open()
+        check_thread(self._connection)
 
     @property
     def is_closed(self) -> bool:
@@ -456,6 +476,8 @@ class RemoteSystem(Reading):
 
     def close(self) -> None:
         """Subscriptions end. Everything acknowledged is in the brokers' logs; what was not may be or not."""
+        if self._connection.is_foreign:
+            return  # it is the other process's
         with self._lock:
             if self._is_closed:
                 return

@@ -16,7 +16,7 @@ import pytest
 import smile
 from smile.local import LocalBrokers
 
-COPIES = 38
+COPIES = 48
 """More than there are tests that want one."""
 
 LARGE_COPIES = 8

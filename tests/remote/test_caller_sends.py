@@ -14,6 +14,7 @@ import smile
 from runtime.broker import uplink
 from runtime.broker.multipart import has_input
 from runtime.client import lanes
+from runtime.wire import control
 from runtime.wire.errors import WireTooLarge
 from smile.local import LocalBrokers
 from smile.remote import publisher
@@ -52,6 +53,31 @@ def test_what_cannot_be_sent_is_answered_by_the_thread_that_answers(
     assert told == [True], "once, and there"
     assert system._connection._under_way == 0
     assert system.publish(STREAM, ROW) > 0
+
+
+def test_a_message_that_is_too_large_for_a_broker_not_greeted_yet_ends_alone(
+    brokers: LocalBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written when there is a broker to send it to, by the thread on which all else depends."""
+    is_welcome = threading.Event()
+    too_large: list[object] = []
+
+    def send(self: uplink.Uplink, record: control.ControlRecord) -> bool:
+        if not is_welcome.is_set():
+            return False
+        if not too_large and isinstance(record, control.Publish) and record.previous is None:  # the first
+            too_large.append(record)
+            raise WireTooLarge("a body")
+        return self.send_record(record)
+
+    monkeypatch.setattr(uplink.Uplink, "send_record_if_welcome", send)
+    with smile.connect(brokers.address) as system:
+        futures = [system.publish_nowait(STREAM, ROW) for _ in range(2)]
+        is_welcome.set()
+        with pytest.raises(smile.SmileError, match="a body"):
+            futures[0].result(PATIENCE_S)
+        assert futures[1].result(PATIENCE_S) > 0
+        assert system._connection._under_way == 0
 
 
 def test_a_callback_that_closes_the_system_does_not_wait_for_itself(

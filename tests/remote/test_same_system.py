@@ -15,7 +15,7 @@ import pytest
 
 import smile
 from smile.local import LocalBrokers
-from tests.measures import PATIENCE_S
+from tests.measures import PATIENCE_S, eventually
 from tests.remote.conftest import SMALL, Numbered
 
 
@@ -54,6 +54,62 @@ def test_snapshot_then_every_change(system: Any) -> None:
         assert told(system, changes) == []
     sell(system, 3, 1)
     assert told(system, changes) == []
+
+
+@pytest.mark.parametrize("rest", ["iterated", "ready", "batches"])
+def test_whoever_stops_in_the_middle_gets_the_rest_next(system: Any, rest: str) -> None:
+    """`for change in changes: break`, and on with it later: nothing is skipped, nothing told twice."""
+    system.publish_many("Sales", {"item": [1, 2, 3, 4, 5], "qty": [1, 1, 1, 1, 1]})
+    system.settle()
+    with system.subscribe("Sold", timeout=PATIENCE_S) as changes:
+        seen = [next(iter(changes)), next(iter(changes))]
+        sell(system, 6, 1)
+        system.settle()
+        if rest == "iterated":
+            for change in changes:
+                seen.append(change)
+                if len(seen) == 6:
+                    break
+        elif rest == "ready":
+            seen += changes.ready()
+        else:
+            while len(seen) < 6:
+                seen += changes.wait().changes()
+        assert [(change.kind, change.row["item"]) for change in seen] == [
+            *(("snapshot", item) for item in range(1, 6)),
+            ("changed", 6),
+        ]
+        assert changes.ready() == []
+
+
+def test_a_loop_whose_rest_was_read_elsewhere_goes_on_with_what_is_new(system: Any) -> None:
+    system.publish_many("Sales", {"item": [1, 2, 3], "qty": [1, 1, 1]})
+    system.settle()
+    with system.subscribe("Sold", timeout=PATIENCE_S) as changes:
+        loop = iter(changes)
+        seen = [next(loop), *changes.ready()]
+        sell(system, 4, 1)
+        seen.append(next(loop))
+        assert [change.row["item"] for change in seen] == [1, 2, 3, 4]
+
+
+def test_two_threads_that_read_one_subscription_share_its_changes(system: Any) -> None:
+    seen: list[object] = []
+    with system.subscribe("Sold", timeout=PATIENCE_S) as changes:
+
+        def read() -> None:
+            for change in changes:
+                seen.append(change.row["item"])  # noqa: PERF401  two threads
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for first in range(0, 1_000, 100):
+            system.publish_many("Sales", {"item": list(range(first, first + 100)), "qty": [1] * 100})
+        eventually(lambda: len(seen) >= 1_000, "all changes")
+    for reader in readers:
+        reader.join(PATIENCE_S)
+    assert sorted(seen) == list(range(1_000))  # type: ignore[type-var]
 
 
 def test_rows_have_what_was_published(system: Any) -> None:

@@ -87,6 +87,14 @@ def test_nobody_there() -> None:
         smile.connect("tcp://192.0.2.1:7070", timeout=0.3)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:7070", "tcp://127.0.0.1:port", "http://127.0.0.1:7070", "ipc://"])
+def test_what_is_no_address_is_said_at_once(address: str) -> None:
+    """It used to be waited for, without end."""
+    with pytest.raises(smile.ConnectFailed) as caught:
+        smile.connect(address, timeout=PATIENCE_S)
+    assert "tcp://HOST:PORT" in caught.value.remedy
+
+
 def test_waiting_is_bounded(brokers: LocalBrokers, number: int) -> None:
     """A paused broker is as good as none: calls end in time, and what was published counts once it is back."""
     with smile.connect(brokers.address, timeout=PATIENCE_S) as system:

@@ -34,6 +34,22 @@ def test_publish_and_read(tmp_path: Path, durable: bool) -> None:
     asyncio.run(work())
 
 
+def test_whoever_stops_in_the_middle_gets_the_rest_next() -> None:
+    async def work() -> list[object]:
+        found: list[object] = []
+        async with aio.run(smile.compile(PROGRAM)) as system:
+            await system.publish_many("Sales", {"item": [1, 2, 3], "qty": [1, 1, 1]})
+            await system.settle()
+            async with await system.subscribe("Sold", timeout=PATIENCE_S) as changes:
+                while len(found) < 3:
+                    async for change in changes:
+                        found.append(change.row["item"])
+                        break
+        return found
+
+    assert asyncio.run(work()) == [1, 2, 3]
+
+
 def test_a_reader_waits_for_a_publisher() -> None:
     async def work() -> list[object]:
         found: list[object] = []
