@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,10 @@ async def view(request: Request) -> Response:
     system = await site.system()
     name = request.path_params["name"]
     user.check_read(name, streams_below(system.program, name))
-    conditions = {key: value for key, value in request.query_params.items() if key != "token"}
+    given = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
+    conditions = dict(given)
+    if len(conditions) < len(given):
+        raise Refused(400, "a column is given twice, and a row has one value in it: ask once for each")
     rows_max = FILTERED_ROWS_MAX if conditions else SNAPSHOT_ROWS_MAX
     try:
         found = await system.rows_up_to(name, rows_max)
@@ -237,7 +241,13 @@ async def _body(request: Request) -> bytes:
 
 
 def _json(data: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(to_text(data), status, headers, media_type="application/json")
+    text = to_text(data).encode("utf-8", "backslashreplace")  # half a character, in what was refused: as JSON has it
+    return Response(text, status, headers, media_type="application/json")
+
+
+def _shown(value: object) -> object:
+    """A value that was refused: JSON has no infinite numbers."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def status_of(error: Exception) -> int:
@@ -262,7 +272,8 @@ def answer_to(error: Exception) -> Response:
     headers: dict[str, str] = {}
     if isinstance(error, PublishError):
         told["problems"] = [
-            {"row": one.row, "column": one.column, "value": one.value, "rule": one.rule} for one in error.problems
+            {"row": one.row, "column": one.column, "value": _shown(one.value), "rule": one.rule}
+            for one in error.problems
         ]
     if isinstance(error, PublishUncertain):
         told["uncertain"] = True

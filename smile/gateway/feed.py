@@ -87,7 +87,11 @@ class Feed:
             self.is_closed = True
         except SmileError as error:
             self.failure = str(error)
+        except Exception:
+            log.exception("a feed cannot go on")
+            self.failure = "the gateway failed; its log says why"
         self._tell()
+        await self._subscription.close()  # nobody else will, once another feed has taken its place
 
     def _learn(self, batch: ChangeBatch) -> None:
         texts: list[str] = []

@@ -10,6 +10,7 @@ the rest    as JSON's own
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -64,7 +65,7 @@ def rows_in(body: bytes, stream: StreamInput) -> list[dict[str, object]]:
         found = _parsed(text)
         rows = found if isinstance(found, list) else [found]
     except json.JSONDecodeError as broken:
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in re.split(r"[\r\n]", text) if line.strip()]  # other breaks may be in a string
         if len(lines) < 2 or not lines[0].lstrip().startswith("{"):
             raise BadBody(f"not JSON: {broken}") from None
         rows = [_line(number, line) for number, line in enumerate(lines)]

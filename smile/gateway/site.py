@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from os import PathLike
-from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
@@ -96,9 +95,11 @@ class Site:
         try:
             said = await link.system.own_status()
         except SmileError:  # it does not answer: nothing is known to have changed
-            return
+            if not link.system.sync.connection.is_closed:
+                return
+            said = {}
         if said.get("deployment") != link.system.sync.deployment.digest:
-            log.info("the deployment has changed")
+            log.info("the deployment has changed" if said else "the connection has broken")
             self._link = None
             await link.close()
 
@@ -117,6 +118,6 @@ class Site:
     def user(self, connection: HTTPConnection) -> HttpUser:
         """Who asks. A page of another site must not speak for the user whose browser runs it."""
         origin = connection.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != connection.headers.get("host"):
+        if origin is not None and origin.partition("://")[2] != connection.headers.get("host"):
             raise NotAllowed(f"a page of {origin} may not use this gateway")
         return self.users.user(connection.headers.get("authorization"), connection.query_params.get("token"))

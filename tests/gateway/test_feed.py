@@ -181,6 +181,34 @@ def test_a_view_that_stops_says_so_and_the_feed_ends() -> None:
     run(test, "Ratio")
 
 
+def test_a_mistake_of_ours_ends_the_feed_and_readers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> str:
+        raise ValueError("a mistake of ours")
+
+    async def test(system: aio.System, feed: Feed) -> None:
+        reader = Reader(feed)
+        await reader.next()
+        monkeypatch.setattr(feeds, "change_to_text", fail)
+        await sell(system, 1)
+        assert (await reader.next())["kind"] == "failed"
+
+    run(test)
+
+
+def test_a_feed_that_has_failed_is_not_fed_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one takes its place, so nobody would close it later."""
+    monkeypatch.setattr(feeds, "FEED_ROWS_MAX", 1)
+
+    async def test(system: aio.System, feed: Feed) -> None:
+        reader = Reader(feed)
+        await reader.next()
+        await sell(system, 2)
+        assert "more than 1 rows" in (await reader.next())["reason"]
+        assert feed._subscription.sync.closed
+
+    run(test)
+
+
 def test_a_quiet_feed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "HEARTBEAT_SECONDS", 0.01)
 

@@ -150,12 +150,19 @@ def test_arrays_and_lines_are_all_in_or_all_out(http: httpx.Client, item: int) -
         (b"[" * 100_000, "nested|not JSON"),
         (b'{"item": ' + b"9" * 5_000 + b"}", "too long"),
         (b'{"f": 1e99999999999999999999}', "too long|not a finite"),
+        (b'{"item": 1, "qty": 1, "price": 1, "f": 1e999}', "not a finite"),
     ],
 )
 def test_bodies_that_are_no_rows(http: httpx.Client, body: bytes, said: str) -> None:
     answer = http.post("/streams/Sales", content=body)
     assert answer.status_code == 422
     assert any(one in answer.json()["error"] for one in said.split("|"))
+
+
+def test_half_a_character_is_refused_and_shown(http: httpx.Client, item: int) -> None:
+    answer = http.post("/streams/Users", content=f'{{"id": {item}, "name": "\\ud800"}}')
+    assert answer.status_code == 422
+    assert b'"value":"\\ud800"' in answer.content
 
 
 def test_rules_of_the_broker_come_back_with_values(http: httpx.Client, item: int) -> None:
@@ -172,6 +179,7 @@ def test_what_is_not_there(http: httpx.Client) -> None:
     assert http.post("/streams/Sold", json={}).status_code == 404
     assert http.get("/views/Sold", params={"itme": "1"}).status_code == 400
     assert http.get("/views/Sold", params={"item": "one"}).status_code == 400
+    assert "twice" in http.get("/views/Sold", params=[("item", "1"), ("item", "2")]).json()["error"]
     assert http.get("/views/Sold/changes", params={"emit": "all"}).status_code == 400
     assert "snapshot off" in http.get("/views/late/changes").json()["error"]
     assert http.get("/streams/Sales").status_code == 405
@@ -397,6 +405,8 @@ def test_pages_of_other_sites_may_not_use_it(http: httpx.Client, url: str, item:
     evil = {"Origin": "http://evil.example"}
     assert http.post("/streams/Sales", json=sale(item), headers=evil).status_code == 403
     assert http.get("/views/Sold", headers={"Host": "evil.example"}).status_code == 400
+    for nonsense in ("http://[", "null", ""):
+        assert http.get("/views/Sold", headers={"Origin": nonsense}).status_code == 403
     with (
         pytest.raises(InvalidStatus, match="403"),
         websocket(f"{url.replace('http', 'ws')}/views/Sold/ws", origin=Origin("http://evil.example")),

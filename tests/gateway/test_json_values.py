@@ -66,3 +66,11 @@ def test_values_come_out_as_json() -> None:
     assert "\n" not in change_to_text(smile.Change("changed", ("a\nb",), {"t": "a\nb"}, False, 1))
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_text(float("nan"))
+
+
+def test_only_line_breaks_part_lines() -> None:
+    """Some writers of JSON leave other breaks in texts as they are, which JSON allows."""
+    texts = ["a\u2028b", "c\u0085d", "e\u2029f"]
+    lines = [json.dumps({"name": text}, ensure_ascii=False) for text in texts]
+    for end in ("\n", "\r\n", "\r"):
+        assert [row["name"] for row in rows_in(end.join(lines).encode(), STREAM)] == texts

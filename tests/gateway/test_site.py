@@ -11,6 +11,7 @@ import pytest
 import smile
 from smile.gateway import app, site
 from smile.gateway.feed import Feed, Feeds
+from smile.gateway.rights import HttpUsers
 
 
 def test_one_failure_does_not_end_looking() -> None:
@@ -74,3 +75,31 @@ def test_a_right_that_is_lost_while_a_feed_is_made_gets_nothing(monkeypatch: pyt
     with pytest.raises(smile.NotAllowed, match="taken back"):
         asyncio.run(app._feed(served, asked))
     assert looks == ["V", "V"]
+
+
+def test_a_gateway_whose_connection_broke_connects_again() -> None:
+    closed: list[str] = []
+
+    class Broken:
+        sync = SimpleNamespace(connection=SimpleNamespace(is_closed=False), deployment=SimpleNamespace(digest="d"))
+
+        async def own_status(self) -> dict[str, object]:
+            raise smile.Closed("the connection is closed")
+
+        async def close(self) -> None:
+            closed.append("system")
+
+    async def looked() -> list[bool]:
+        found = site.Site("tcp://127.0.0.1:9", None, HttpUsers(None))
+        system = Broken()
+        found._link = site.Link(system, Feeds(system))  # type: ignore[arg-type]
+        await found._watch()
+        is_kept = [found._link is not None]
+        system.sync.connection.is_closed = True
+        await found._watch()
+        is_kept.append(found._link is not None)
+        await found.close()
+        return is_kept
+
+    assert asyncio.run(looked()) == [True, False]
+    assert closed == ["system"]
