@@ -53,6 +53,7 @@ RECORD_AGAIN_S = 1.0
 LOOK_EVERY_S = 0.02
 LOG_TAIL_BYTES = 4_000
 PORTS_FROM = 10_240
+PORT_MAX = 65_535
 
 
 class LocalRunError(Exception):
@@ -172,8 +173,9 @@ class LocalBrokers:
 
     # Its life
 
-    def start(self) -> LocalBrokers:
-        """Make the deployment, start all, return when all serve. Raises LocalRunError, and then none runs."""
+    def start(self, ended: threading.Event | None = None) -> LocalBrokers:
+        """Make the deployment, start all, return when all serve. Raises LocalRunError, and then none runs: also when
+        somebody sets `ended` meanwhile, since starting may take long."""
         try:
             self.data.mkdir(parents=True, exist_ok=True)
             if not self._cleanup.enter_context(lock_run(self.data)):
@@ -185,7 +187,7 @@ class LocalBrokers:
                 self._is_deployed = True
                 self._wake.notify_all()
             for name in self._brokers:
-                self.wait_serving(name)
+                self.wait_serving(name, ended=ended)
         except BaseException:
             self.close()
             raise
@@ -200,7 +202,9 @@ class LocalBrokers:
         for broker in self._brokers.values():
             self.deployment.write(broker.folder)
 
-    def wait_serving(self, name: str, timeout: float = START_TIMEOUT_S) -> None:
+    def wait_serving(
+        self, name: str, timeout: float = START_TIMEOUT_S, *, ended: threading.Event | None = None
+    ) -> None:
         """Returns when the broker serves. Raises LocalRunError if it does not, with what it printed last."""
         end = time.monotonic() + timeout
         broker = self._brokers[name]
@@ -208,6 +212,8 @@ class LocalBrokers:
             while broker.state() != "serving":
                 if self._failure is not None:
                     raise LocalRunError(self._failure)
+                if self._is_closing or (ended is not None and ended.is_set()):
+                    raise LocalRunError(f"broker {name} was stopped before it served")
                 first_death = broker.early_deaths > 0 and broker.starts == broker.early_deaths
                 if broker.state() == "failed" or (first_death and not broker.has_served):
                     raise LocalRunError(self._obituary(broker))
@@ -397,6 +403,7 @@ class LocalBrokers:
         with self._wake:
             for broker in self._brokers.values():
                 broker.process, broker.is_wanted = None, False
+            self._wake.notify_all()
 
 
 def _names(program: Program, brokers: int | Sequence[str] | None) -> list[str]:
@@ -417,7 +424,7 @@ def free_ports(count: int, first: int | None = None) -> list[int]:
     """
     if first is not None:
         wanted = list(range(first, first + count))
-        if all(_is_free(port) for port in wanted):
+        if first + count - 1 <= PORT_MAX and all(_is_free(port) for port in wanted):
             return wanted
     try:
         end = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])

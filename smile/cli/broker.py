@@ -15,6 +15,8 @@ from smile.cli.files import fail
 if TYPE_CHECKING:
     from smile.deploy.config import BrokerSettings
 
+PORT_MAX = 65_535
+
 
 def broker(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The broker's name in the deployment.")],
@@ -78,8 +80,14 @@ def broker(
 
 def _settings(name: str, config: Path | None, given: dict[str, Any]) -> BrokerSettings:
     """Those of smile.toml, if it knows this broker, with what was given on the command line instead."""
-    from smile.deploy.config import BrokerSettings, ConfigError
+    from smile.deploy.config import BrokerSettings, ConfigError, is_http
 
+    http, listen = given["http"], given["address"]
+    if http is not None and not is_http(http):
+        fail(f"--http {http}: not host:port; write it like 127.0.0.1:8080")
+    port = (listen or "").partition("?")[0].rpartition(":")[2]
+    if port.isdecimal() and int(port) > PORT_MAX:  # ZeroMQ would take what is left of it after so many
+        fail(f"--listen {listen}: there is no port {port}; the last one is {PORT_MAX}")
     given = {key: value for key, value in given.items() if value is not None}
     if config is None and "address" in given and "data" in given:
         return BrokerSettings(name, **given)

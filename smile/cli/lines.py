@@ -10,12 +10,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from mpl.typed import Column
 
 LINE_CHARACTERS_MAX = 16 * 2**20
+TOO_LONG = f"longer than {LINE_CHARACTERS_MAX} characters"
 FORMATS = ("jsonl", "csv")
 
 Row = dict[str, object]
@@ -30,13 +31,22 @@ class Line:
     reason: str = ""
 
 
+def bounded(text: TextIO) -> Iterator[str]:
+    """The lines of a file; of one that is too long only its beginning, which is too long as well: so a file without
+    lines does not fill the memory."""
+    while line := text.readline(LINE_CHARACTERS_MAX + 1):
+        yield line
+        while len(line) > LINE_CHARACTERS_MAX and not line.endswith(("\n", "\r")):
+            line = text.readline(LINE_CHARACTERS_MAX + 1)
+
+
 def read_json_lines(lines: Iterable[str], columns: Mapping[str, Column]) -> Iterator[Line]:
     """One JSON object per line; empty lines are passed over. Numbers with a point are taken exactly."""
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
         if len(text) > LINE_CHARACTERS_MAX:
-            yield Line(number, None, f"longer than {LINE_CHARACTERS_MAX} characters")
+            yield Line(number, None, TOO_LONG)
             continue
         try:
             found = json.loads(text, parse_float=Decimal, object_pairs_hook=_object)
@@ -142,4 +152,6 @@ class _Counted:
     def __next__(self) -> str:
         line = next(self._lines)
         self.number += 1
+        if len(line) > LINE_CHARACTERS_MAX:
+            raise csv.Error(TOO_LONG)
         return line

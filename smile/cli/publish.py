@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -23,7 +22,7 @@ from smile.cli.completing import streams
 from smile.cli.connecting import Address, AsJson, KeysFile, Timeout, connected, exit_code_of
 from smile.cli.exits import Exit
 from smile.cli.files import STDIN, fail
-from smile.cli.lines import FORMATS, Line, read_csv, read_json_lines
+from smile.cli.lines import FORMATS, Line, bounded, read_csv, read_json_lines
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -79,7 +78,7 @@ def publish(
         if stream not in declared:
             raise system.program.unknown("stream", stream, declared)
         columns = {column.name: column for column in declared[stream].schema.columns}
-        lines = (read_csv if chosen == "csv" else read_json_lines)(text, columns)
+        lines = (read_csv if chosen == "csv" else read_json_lines)(bounded(text), columns)
         progress = stack.enter_context(_Shown(stream, text, hidden=quiet or as_json))
         publisher = Publisher(system, stream, progress)
         try:
@@ -96,15 +95,24 @@ def publish(
 
 @contextmanager
 def _opened(file: str) -> Iterator[TextIO]:
+    """Text above the bare file: a thread that waits in a buffered read holds its lock, and neither closing the file nor
+    the end of the process would get past it."""
+    bare: Any
     if file == STDIN:
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        return
-    with ExitStack() as stack:
+        if sys.stdin is None:
+            fail("standard input is closed; name a file")
+        bare = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    else:
         try:
-            opened = stack.enter_context(Path(file).open(encoding="utf-8-sig", errors="surrogateescape", newline=""))
+            bare = io.FileIO(file)
         except OSError as error:
             fail(f"cannot read {file}: {error.strerror or error}")
-        yield opened
+    text = io.TextIOWrapper(bare, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        if file != STDIN:
+            text.close()
 
 
 class Publisher:
@@ -326,5 +334,5 @@ def _report(stream: str, done: Publisher, *, as_json: bool, quiet: bool) -> None
         }
         typer.echo(json.dumps(told, indent=2))
     elif not quiet:
-        refused = f", {done.refused} lines refused" if done.refused else ""
+        refused = f", {done.refused} line{'' if done.refused == 1 else 's'} refused" if done.refused else ""
         typer.echo(f"{stream}: {done.published} published{refused}")

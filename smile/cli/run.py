@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smile.cli.connecting import FIRST_PORT, AsJson
+from smile.cli.ended import Ended
 from smile.cli.exits import Exit
 from smile.cli.files import fail
 from smile.cli.output import show
@@ -40,7 +41,9 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="Logs forget what is in it; `smile archive --follow --archive DIR` fills it."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Of the first broker, if it is free; others follow.")] = FIRST_PORT,
+    port: Annotated[
+        int, typer.Option(min=1, max=65_535, help="Of the first broker, if it is free; others follow.")
+    ] = FIRST_PORT,
     http: Annotated[bool, typer.Option("--http", help="Serve HTTP too, at every broker.")] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Generate traffic, kill a broker, show the view, judge, and end.")
@@ -60,10 +63,10 @@ def run(
         _run_demo(program, brokers)
         return
     folder = data if data is not None else Path(".smile") / re.sub(r"\W+", "_", file.stem)
-    ended = threading.Event()
+    ended = Ended()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    with _started(program, brokers, folder, port, archive, http=http, as_json=as_json) as local:
+    with _started(program, brokers, folder, port, archive, ended, http=http, as_json=as_json) as local:
         _tell_start(local, as_json=as_json)
         _wait(local, ended, seconds)
     if not as_json:
@@ -91,17 +94,33 @@ def _compiled(file: Path) -> Program:
         raise typer.Exit(Exit.FAILED) from None
 
 
-@contextmanager
-def _started(
-    program: Program, brokers: int | None, folder: Path, port: int, archive: Path | None, *, http: bool, as_json: bool
-) -> Iterator[LocalBrokers]:
+def _cannot_run() -> tuple[type[Exception], ...]:
+    """Programs that compile and cannot run here: where its components are, what its tables have."""
     from smile.deploy.deployment import DeploymentError
     from smile.deploy.placement import PlacementError
+    from smile.errors import SmileError
+
+    return (DeploymentError, PlacementError, SmileError)
+
+
+@contextmanager
+def _started(
+    program: Program,
+    brokers: int | None,
+    folder: Path,
+    port: int,
+    archive: Path | None,
+    ended: threading.Event,
+    *,
+    http: bool,
+    as_json: bool,
+) -> Iterator[LocalBrokers]:
     from smile.local import LocalBrokers, LocalRunError
 
     def changed(name: str, state: str) -> None:
         if not as_json:
-            typer.echo(f"{name}: {state}", err=True)
+            with suppress(OSError):  # nobody reads it any more: no reason to stop the brokers
+                typer.echo(f"{name}: {state}", err=True)
 
     try:
         local = LocalBrokers(
@@ -113,8 +132,13 @@ def _started(
             keep="all" if archive is None else "archive",
             archive=archive,
             changed=changed,
-        ).start()
-    except (LocalRunError, PlacementError, DeploymentError) as error:
+        ).start(ended)
+    except LocalRunError as error:
+        if ended.is_set():
+            typer.echo("stopped before all brokers served", err=True)
+            raise typer.Exit(Exit.OK) from None
+        fail(str(error), Exit.FAILED)
+    except _cannot_run() as error:
         fail(str(error), Exit.FAILED)
     except OSError as error:
         fail(f"{folder}: {error.strerror or error}")
@@ -160,6 +184,8 @@ def _run_demo(program: Program, brokers: int | None) -> None:
         with LocalBrokers(program, brokers, changed=demo.changed) as local:
             verdict = demo.run(local)
     except LocalRunError as error:
+        fail(str(error), Exit.FAILED)
+    except _cannot_run() as error:
         fail(str(error), Exit.FAILED)
     report(verdict)
     if not verdict.is_good:

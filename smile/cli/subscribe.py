@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +17,7 @@ import typer
 from smile.cli.cells import json_change, shown
 from smile.cli.completing import views
 from smile.cli.connecting import TIMEOUT_S, Address, KeysFile, Timeout, column_names, connected
+from smile.cli.ended import Ended
 from smile.cli.files import fail
 
 if TYPE_CHECKING:
@@ -66,26 +70,65 @@ def subscribe(
         known = (*declared.subscriptions, *declared.views, *declared.streams, *declared.tables)
         if view not in known:
             raise system.program.unknown("view, stream, table or subscription", view, known)
-        resume = token.read_bytes() if token is not None and token.exists() else None
-        subscription = system.subscribe(view, emit=emit, resume=resume)
+        subscription = system.subscribe(view, emit=emit, resume=None if token is None else _read(token))
         with subscription:
-            told = _changes(subscription, changes, seconds)
-            try:
+            with _told_to_end() as ended:
+                told = _changes(subscription, changes, seconds, ended)
                 if chosen == "table":
                     _show_table(system, subscription, told)
                 else:
                     _print_lines(told, as_json=chosen == "jsonl")
-            except KeyboardInterrupt:
-                pass  # the usual way to end it
             if token is not None:
-                token.write_bytes(subscription.token())
+                _write(token, subscription.token())
 
 
-def _changes(subscription: Subscription, limit: int | None, seconds: float | None) -> Iterator[Change | None]:
+def _read(token: Path) -> bytes | None:
+    try:
+        return token.read_bytes()
+    except FileNotFoundError:
+        if not token.absolute().parent.is_dir():
+            fail(f"cannot write {token}: there is no such folder")
+        return None
+    except OSError as error:
+        fail(f"cannot read {token}: {error.strerror or error}")
+
+
+def _write(token: Path, content: bytes) -> None:
+    """In place of the one before, or not at all: that one is still good."""
+    from runtime.files import write_durably
+
+    try:
+        write_durably(token, [content])
+    except OSError as error:
+        fail(f"cannot write {token}: {error.strerror or error}; the next one begins where this one began")
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """Set by Ctrl-C, the usual way to end it: a change is shown as a whole, or left to whoever continues from the
+    token. A second Ctrl-C does not wait for a reader that has stopped reading."""
+    ended = Ended()
+    before = signal.getsignal(signal.SIGINT)
+
+    def on_signal(*_: object) -> None:
+        ended.set()
+        signal.signal(signal.SIGINT, before)
+
+    if before is not signal.SIG_IGN:  # as for what a shell runs in the background
+        signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield ended
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _changes(
+    subscription: Subscription, limit: int | None, seconds: float | None, ended: threading.Event
+) -> Iterator[Change | None]:
     """Changes as they come; None when there was nothing for a moment, so that a screen can be redrawn."""
     end = None if seconds is None else monotonic() + seconds
     count = 0
-    while end is None or monotonic() < end:
+    while not ended.is_set() and (end is None or monotonic() < end):
         batch = subscription.wait(LOOK_EVERY_S)
         if batch is None:
             if subscription.closed:
@@ -95,7 +138,7 @@ def _changes(subscription: Subscription, limit: int | None, seconds: float | Non
         for change in subscription.each(batch):
             yield change
             count += 1
-            if limit is not None and count >= limit:
+            if ended.is_set() or (limit is not None and count >= limit):
                 return
 
 

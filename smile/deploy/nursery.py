@@ -5,7 +5,7 @@ of one, and a broker that was killed is back at once. `Nursery` is the superviso
 kernel ends it with its supervisor, and the brokers with it: nobody is left behind, frozen ones included.
 
 The two talk in lines of JSON: {"start": name, "arguments": [...], "log": path} is answered by {"started": name, "pid":
-n}, and the end of a child is told as {"ended": pid, "code": n}.
+n} or {"failed": name, "reason": text}, and the end of a child is told as {"ended": pid, "code": n}.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -70,14 +71,16 @@ class Child:
 
 
 class Nursery:
-    """Used by one thread, which must live as long as the brokers. `log` is where it complains, `script` what children
-    run instead of a broker."""
+    """Made and asked by one thread, which must live as long as the brokers; any may poll children. `log` is where it
+    complains, `script` what children run instead of a broker."""
 
     def __init__(self, log: Path, script: str | None = None) -> None:
         self._log = log
         self._children: dict[int, Child] = {}
         self._received = b""
-        self._started: dict[str, int] = {}
+        self._started: dict[str, Child] = {}  # and not yet handed to whoever asked for them
+        self._failed: dict[str, str] = {}
+        self._lock = threading.Lock()  # of the socket: who finds something to read must be the one who reads it
         self._is_ready = False
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -96,36 +99,48 @@ class Nursery:
         self._await(lambda: self._is_ready, READY_TIMEOUT_S)
 
     def start(self, name: str, arguments: Sequence[str], log: Path) -> Child:
-        self._started.pop(name, None)
+        self._failed.pop(name, None)
+        late = self._started.pop(name, None)
+        if late is not None:  # whoever asked for it had no patience: it would be in the way of this one
+            late.send_signal(signal.SIGKILL)
         request = json.dumps({"start": name, "arguments": list(arguments), "log": str(log)})
         try:
             self._socket.sendall(request.encode() + b"\n")
         except OSError as error:
             raise NurseryError(f"the process that starts brokers has ended: {error}") from error
-        self._await(lambda: name in self._started, ANSWER_TIMEOUT_S)
-        child = self._children[self._started[name]] = Child(self._started[name], self)
-        return child
+        self._await(lambda: name in self._started or name in self._failed, ANSWER_TIMEOUT_S)
+        if name in self._failed:
+            raise NurseryError(f"no process can be started: {self._failed.pop(name)}")
+        return self._started.pop(name)
 
     def listen(self) -> None:
         """Take note of what it says; children of a nursery that has ended have ended, too."""
-        while select.select([self._socket], [], [], 0)[0]:
-            data = self._socket.recv(65_536)
-            if not data:
-                for child in self._children.values():
-                    child.returncode = -signal.SIGKILL if child.returncode is None else child.returncode
-                return
-            self._received += data
-            *lines, self._received = self._received.split(b"\n")
-            for line in lines:
-                self._note(json.loads(line))
+        with self._lock:
+            while self._socket.fileno() >= 0 and select.select([self._socket], [], [], 0)[0]:
+                try:
+                    data = self._socket.recv(65_536)
+                except ConnectionResetError:  # it ended with a request that it had not read
+                    data = b""
+                if not data:
+                    self._note_end()
+                    return
+                self._received += data
+                *lines, self._received = self._received.split(b"\n")
+                for line in lines:
+                    self._note(json.loads(line))
+
+    def _note_end(self) -> None:
+        for child in self._children.values():
+            child.returncode = -signal.SIGKILL if child.returncode is None else child.returncode
 
     def _note(self, said: dict[str, Any]) -> None:
         if "started" in said:
-            self._started[said["started"]] = said["pid"]
+            # Known from here on: the next line may say that it has ended.
+            self._started[said["started"]] = self._children[said["pid"]] = Child(said["pid"], self)
         elif "ended" in said:
-            child = self._children.pop(said["ended"], None)
-            if child is not None:
-                child.returncode = said["code"]
+            self._children.pop(said["ended"]).returncode = said["code"]
+        elif "failed" in said:
+            self._failed[said["failed"]] = said["reason"]
         else:
             self._is_ready = True
 
@@ -147,10 +162,13 @@ class Nursery:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Children that are left end with it."""
-        self._socket.close()
+        """Children that are left end with it, and whoever still has one finds that it has ended."""
         self._process.kill()
         self._process.wait()
+        self.listen()
+        with self._lock:
+            self._socket.close()
+            self._note_end()
 
 
 def die_with(parent: int) -> None:
@@ -184,8 +202,7 @@ def main(handle: int, parent: int, script: str) -> None:
                 received += data
                 *lines, received = received.split(b"\n")
                 for line in lines:
-                    request = json.loads(line)
-                    _say(link, {"started": request["start"], "pid": _fork(request, link, script)})
+                    _say(link, _answer(json.loads(line), link, script))
             _tell_ended(link)
 
 
@@ -213,6 +230,13 @@ def _tell_ended(link: socket.socket) -> None:
         if pid == 0:
             return
         _say(link, {"ended": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _answer(request: dict[str, Any], link: socket.socket, script: str) -> dict[str, Any]:
+    try:
+        return {"started": request["start"], "pid": _fork(request, link, script)}
+    except OSError as error:  # no memory, or too many processes: the children that live shall not end for it
+        return {"failed": request["start"], "reason": error.strerror or str(error)}
 
 
 def _fork(request: dict[str, Any], link: socket.socket, script: str) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 FILE_NAME = "run.json"
 LOCK_NAME = "run.lock"
@@ -22,6 +23,9 @@ RUNS_FOLDER = ".smile"
 
 RECORD_BYTES_MAX = 2**20
 FORMAT = 1
+
+LOOKERS_S_MAX = 1.0
+"""Whoever looks whether a run is alive holds its lock for a moment; a run that starts waits so long for them."""
 
 State = Literal["starting", "serving", "paused", "down", "failed", "stopped"]
 
@@ -51,8 +55,12 @@ class RunRecord:
 
     @property
     def is_alive(self) -> bool:
-        with lock_run(self.folder) as is_ours:
-            return not is_ours
+        """Looking needs no right to write, and several may look at once."""
+        try:
+            with (self.folder / LOCK_NAME).open("rb") as file:
+                return not _locked(file, fcntl.LOCK_SH)
+        except OSError:
+            return False
 
     @property
     def address(self) -> str:
@@ -76,12 +84,19 @@ class RunRecord:
 def lock_run(folder: Path) -> Iterator[bool]:
     """One run per folder: True if it is ours as long as the block lasts, False if another one has it."""
     with (folder / LOCK_NAME).open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True
+        end = time.monotonic() + LOOKERS_S_MAX
+        while not (is_ours := _locked(file, fcntl.LOCK_EX)) and time.monotonic() < end:
+            time.sleep(0.01)
+        yield is_ours
+
+
+def _locked(file: BinaryIO, how: int) -> bool:
+    """As long as the file is open."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def read_run(folder: Path) -> RunRecord | None:

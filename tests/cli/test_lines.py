@@ -1,12 +1,14 @@
 """Goal: every line of a file is a row or a complaint with its number, and nothing else happens to it."""
 
+import io
 from decimal import Decimal
 
 import pytest
 
 from mpl.check import check
 from mpl.source import Source
-from smile.cli.lines import Line, read_csv, read_json_lines
+from smile.cli import lines as cli_lines
+from smile.cli.lines import Line, bounded, read_csv, read_json_lines
 
 TEXT = "stream S (a int, price decimal(6,2), f float, t text null, b bool);\nview V = from S |> where a > 0;\n"
 COLUMNS = {column.name: column for column in check(Source("s.mpl", TEXT)).program.streams["S"].schema.columns}
@@ -86,3 +88,28 @@ def test_csv_that_is_none_is_told_and_the_rest_goes_on() -> None:
 
 def test_unknown_columns_are_left_to_the_stream() -> None:
     assert csv_lines("zzz", "1")[0].row == {"zzz": "1"}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_without_end_is_one_complaint_and_never_whole_in_memory(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(cli_lines, "LINE_CHARACTERS_MAX", 80)
+    text = end.join(["a,t", "1,x", f"2,{'y' * 1_000}", "3,z", "4," + "y" * 500])
+    found = list(bounded(io.StringIO(text, newline="")))
+    assert [len(line) for line in found] == [3 + len(end), 3 + len(end), 81, 3 + len(end), 81]
+    rows = list(read_csv(found, COLUMNS))
+    assert [(line.number, line.row) for line in rows] == [
+        (2, {"a": 1, "t": "x"}),
+        (3, None),
+        (4, {"a": 3, "t": "z"}),
+        (5, None),
+    ]
+    assert rows[1].reason.startswith("not CSV: longer than ")
+    whole = f'{{"a": 1}}{end}{{"a": 2, "t": "{"y" * 1_000}"}}{end}{{"a": 3}}'
+    found = list(bounded(io.StringIO(whole, newline="")))
+    assert [(line.number, line.row) for line in read_json_lines(found, COLUMNS)] == [
+        (1, {"a": 1}),
+        (2, None),
+        (3, {"a": 3}),
+    ]

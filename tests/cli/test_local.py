@@ -22,7 +22,7 @@ from smile.deploy import local_broker
 from smile.deploy.deployment import Deployment
 from smile.deploy.run_record import RunRecord, find_run, read_run
 from smile.local import LocalBrokers, LocalRunError, free_ports
-from tests.measures import eventually
+from tests.measures import PATIENCE_S, eventually
 
 TICKETS = "examples/tickets/tickets.mpl"
 FAKE = str(Path(__file__).with_name("fake_broker.py").absolute())
@@ -200,6 +200,47 @@ def test_a_supervisor_that_fails_says_so(tmp_path: Path) -> None:
             run.restart("west")
 
 
+def test_one_that_is_stopped_while_all_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the end of the process that is waited for, not the time that it may take."""
+    monkeypatch.setattr(smile.local, "STOP_TIMEOUT_S", 600.0)
+    with local(brokers=1) as run:
+
+        def stop() -> None:
+            with run._wake:
+                run._is_closing = True
+                run.stop("west")
+
+        stopping = threading.Thread(target=stop, daemon=True)
+        stopping.start()
+        stopping.join(PATIENCE_S)
+        assert not stopping.is_alive()
+        with pytest.raises(LocalRunError, match="was stopped before it served"):
+            run.restart("west", timeout=600.0)
+
+
+def test_starting_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+    """Ctrl-C, for one: a broker may take long to read its log."""
+    (tmp_path / "slow.py").write_text("import time; time.sleep(600)")
+    run = LocalBrokers(TICKETS, 1, tmp_path / "data", script=str(tmp_path / "slow.py"))
+    ended = threading.Event()
+    failures: list[Exception] = []
+
+    def start() -> None:
+        try:
+            run.start(ended)
+        except LocalRunError as error:
+            failures.append(error)
+
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+    eventually(lambda: run.state("west") == "starting")
+    pid = run.pid("west")
+    ended.set()
+    starting.join(PATIENCE_S / 2)
+    assert [str(one) for one in failures] == ["broker west was stopped before it served"]
+    assert not is_running(pid)
+
+
 def test_one_run_per_folder(tmp_path: Path) -> None:
     with local(tmp_path, 1), pytest.raises(LocalRunError, match="in use by another run"):
         local(tmp_path, 1).start()
@@ -269,6 +310,7 @@ def test_ports_are_free_and_not_those_of_outgoing_connections() -> None:
     assert all(1024 < port < low for port in ports)
     first = free_ports(1)[0]
     assert free_ports(1, first) == [first]
+    assert len(free_ports(2, 65_535)) == 2, "others, since there is no port after the last"
 
 
 def test_arguments_for_one_broker_and_addresses_behind_a_proxy(tmp_path: Path) -> None:
