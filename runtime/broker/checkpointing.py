@@ -31,6 +31,9 @@ log = logging.getLogger("smile.checkpoint")
 CHILD_S_MAX = 120.0
 """A child that has not finished by then is killed: the disk hangs, or the state is larger than it can write."""
 
+_LOOK_EVERY_S = 0.005
+"""So often a broker that stops looks whether its child has ended."""
+
 REASON_BYTES_MAX = 1_000
 _WRITTEN, _FAILED = b"+", b"-"
 """What a child says of each component, in turn; then why the first failed, if any did."""
@@ -156,13 +159,11 @@ class Checkpointing:
             self.report(one.component, one.epoch, one.number, failure)
 
     def finish(self, host: Host) -> None:
-        """The broker stops: wait for the child, then write what has changed since, here."""
-        child = self._child
-        if child is not None:
-            with suppress(ChildProcessError):
-                os.waitpid(child.pid, 0)
-            os.close(child.said)
-            self._child = None
+        """The broker stops: wait for the child, no longer than ever, then write what has changed since, here."""
+        self.report = _to_nobody
+        while self._child is not None:
+            self.poll(host)
+            time.sleep(_LOOK_EVERY_S)
         writer = _InThisProcess(self._store)
         host.checkpoint(shelf=writer)
 

@@ -1,12 +1,13 @@
 """What a broker's components send to other processes: the host's link, with counters by edge.
 
 Answers go to whoever asked, by ROUTER; knowledge to all subscribers of the edge, by XPUB; questions and what else goes
-up to the broker that has the sender, by its uplink. Messages without rows that
-follow each other in one round become one.
+up to the broker that has the sender, by its uplink. Messages without rows that follow each other in one round become
+one.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -19,7 +20,10 @@ from runtime.broker.faults import Faults
 from runtime.protocol.messages import DOWNSTREAM, Events, Knowledge, Message, Snapshot
 from runtime.protocol.parts import split_events, split_state
 from runtime.wire.errors import WireTooLarge
+from runtime.wire.limits import FRAME_BYTES_MAX
 from runtime.wire.messages import encode_message
+
+log = logging.getLogger("smile.host")
 
 PARTS = 64
 """A state message that is too large is cut into so many, or more where its texts are longest."""
@@ -47,6 +51,7 @@ class Traffic:
         self._attachments = attachments
         self._send_up = send_up
         self._faults = faults
+        self._unsendable: set[str] = set()  # edges for which this was logged
         self._held: dict[str, Knowledge | Events] = {}  # nothing but coverage, and perhaps soon superseded
 
     def count(self, edge: str) -> EdgeCount:
@@ -131,6 +136,10 @@ class Traffic:
             pieces = _cut(message)
             if not pieces:
                 self.count(edge).dropped += 1
+                if edge not in self._unsendable:
+                    self._unsendable.add(edge)
+                    reason = "a row is larger than any message may be (%d bytes): whoever reads this view waits for it"
+                    log.error(reason, FRAME_BYTES_MAX, extra={"edge": edge})
             return [frames for piece in pieces for frames in self._encoded(edge, piece)]
 
     def _pass_on(self, send: Callable[[], None]) -> None:

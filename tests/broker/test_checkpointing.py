@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from runtime.broker import checkpointing
 from runtime.broker.checkpointing import Checkpointing
 from runtime.checkpoints import codec
 from runtime.checkpoints.store import CheckpointStore
@@ -78,6 +79,29 @@ def test_the_same_when_the_broker_stops(told: Told) -> None:
     host: Any = SimpleNamespace(checkpoint=lambda shelf: shelf.begin([due("b", LARGE), due("c", SMALL)]))
     told.checkpoints.finish(host)
     assert [told.has(name) for name in "bc"] == [False, True]
+
+
+def test_a_stop_waits_for_the_child(told: Told) -> None:
+    told.checkpoints.begin([due("a", SMALL)])
+    host: Any = SimpleNamespace(checkpoint=lambda shelf: shelf.begin([due("c", SMALL)]))
+    told.checkpoints.finish(host)
+    assert [told.has(name) for name in "ac"] == [True, True]
+    assert not told.failures  # nobody goes on with what is told now
+
+
+def test_a_stop_does_not_wait_for_a_child_that_hangs(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hanging() -> Checkpoint:
+        while True:
+            signal.pause()
+
+    hosted, instruction = due("b", SMALL)
+    instruction.make = hanging
+    monkeypatch.setattr(checkpointing, "CHILD_S_MAX", 0.1)
+    told.checkpoints.begin([(hosted, instruction)])
+    host: Any = SimpleNamespace(checkpoint=lambda shelf: shelf.begin([due("c", SMALL)]))
+    told.checkpoints.finish(host)
+    assert [told.has(name) for name in "bc"] == [False, True]
+    assert told.checkpoints.failed == 1
 
 
 def test_a_child_that_is_killed_has_written_what_it_said(told: Told) -> None:

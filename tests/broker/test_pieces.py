@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runtime.batch import Batch
 from runtime.broker.attachments import ATTACHMENTS_PER_PEER_MAX, REQUESTS_MAX, Attachments
 from runtime.broker.broker import Broker
 from runtime.broker.endpoints import TOPIC_BYTES
@@ -16,6 +17,10 @@ from runtime.broker.faults import Faults, UnknownFault
 from runtime.broker.log_lines import JsonLines, PrettyLines
 from runtime.broker.publishing import Publishing
 from runtime.broker.timers import Timers
+from runtime.broker.traffic import Traffic
+from runtime.protocol.lineage_coverage import LineageCoverage
+from runtime.protocol.messages import Knowledge
+from runtime.wire.limits import FRAME_BYTES_MAX
 
 
 def test_a_timer_fires_once_at_the_time_it_was_armed_for_last() -> None:
@@ -153,3 +158,19 @@ def test_a_refusal_that_is_repeated_is_logged_once(caplog: pytest.LogCaptureFixt
         "cannot attach: not allowed",
         "cannot attach: not allowed",
     ]
+
+
+def test_a_row_that_no_message_can_hold_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Joins make such rows of texts that were small enough: who waits for one must find out why."""
+    endpoints: Any = SimpleNamespace(tell=lambda *_: None)
+    attachments: Any = SimpleNamespace(topic_to_tell=lambda _: b"topic")
+    traffic = Traffic(endpoints, attachments, lambda *_: None, None)
+    rows = Batch(([1, 2], ["x" * (FRAME_BYTES_MAX + 1), "y"]), [1, 2], [True, True])
+    coverage = LineageCoverage.prefix(1, 2)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2):
+            traffic.send("V", "e", Knowledge(1, 0, 1, coverage, rows), None)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"a row is larger than any message may be ({FRAME_BYTES_MAX} bytes): whoever reads this view waits for it"
+    ]
+    assert (traffic.edges["e"].dropped, traffic.edges["e"].messages_out) == (2, 2)
