@@ -4,9 +4,11 @@ Of events (`TopOfEvents`): the set of candidates only grows, so a row is visible
 again. Knowledge: entering rows, and tombstones of rows that were driven out or never got in (T1). A row depends on
 itself, an excluded one also on the k rows that exclude it; only the k best are kept.
 
-Of state rows (`Top`): all candidates are kept. If values or visibility may change, the relation is versioned, and any
-reach of a group touches all of them: one that is out now may have been in at a coverage that this incarnation skipped.
-If rows only come, and final, it need not be: then a row goes once and for all, as with events.
+Of state rows (`Top`): all candidates are kept, in order. A reach of a group touches the rows that are in, those that
+were, and those that reached it. Any other one that is out now may have been in at a coverage that this incarnation
+skipped; to touch them all would make each event cost as much as its group is large, so they are hidden (`hidden_tick`):
+whoever knew another incarnation gets all rows that are in, which are few. If values or visibility may change, the
+relation is versioned. If rows only come, and final, it need not be: then a row goes once and for all, as with events.
 
 Gap, curiosity: those of the input edge. Final never, before somebody closes the group. Quench: none; by key it would
 need the promise that a row's order value cannot improve.
@@ -164,35 +166,36 @@ class TopOfEvents(_Ranking):
 
 
 class Top(_Ranking):
-    """`_ranked` lists the visible input rows of each group by their slots in the copy, `_reached` all there were."""
+    """`_ranked` lists the visible input rows of each group by their slots in the copy, `_in` those that are shown."""
 
     def __init__(self, spec: TopSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(spec, inputs, output)
-        self._reached: dict[Key, dict[int, None]] = {}
+        self._in: dict[Key, list[int]] = {}
         self._reached_tick: dict[Key, int] = {}
         self._settle_all = self._functions["settle"]
 
     def apply(self, edge: int, batch: Batch, slots: Sequence[int]) -> list[int]:
         copy = self.inputs[edge]
         assert copy is not None, "state rows are remembered"
-        groups: dict[Key, None] = {}
+        groups: dict[Key, list[int]] = {}
         places = self._places(batch, slots, copy.visible, copy)
         for slot, tick, (group, place, old_group, old) in zip(slots, batch.max_ticks, places, strict=True):
             if old_group is not None and old is not None:
                 ranked = self._ranked[old_group]
                 del ranked[bisect_left(ranked, old)]
-                self._reach(old_group, slot, tick)
-                groups[old_group] = None
-            self._reach(group, slot, tick)
-            groups[group] = None
+                self._reach(old_group, tick)
+                groups.setdefault(old_group, []).append(slot)
+            self._reach(group, tick)
+            groups.setdefault(group, []).append(slot)
             if place is not None:
                 insort(self._ranked.setdefault(group, []), place)
         copy.store(slots, batch)
         touched: list[int] = []
-        for group in groups:
-            self._settle(group, copy, touched)
+        for group, reached in groups.items():
+            self._settle(group, reached, copy, touched)
         if self._wanders:
             self.wander(batch, self.rows.slots(), touched)
+        self.hidden_tick = max([self.hidden_tick, *batch.max_ticks])
         return touched
 
     def _places(
@@ -203,24 +206,25 @@ class Top(_Ranking):
         self._rank(batch.columns, batch.visible, slots, was, copy.columns, places.append)
         return places
 
-    def _reach(self, group: Key, slot: int, tick: int) -> None:
-        self._reached.setdefault(group, {})[slot] = None
+    def _reach(self, group: Key, tick: int) -> None:
         self._reached_tick[group] = max(tick, self._reached_tick.get(group, tick))
 
-    def _settle(self, group: Key, copy: Rows, touched: list[int]) -> None:
+    def _shown_of(self, group: Key) -> list[int]:
         ranked = self._ranked.get(group, [])
-        ranks = {slot: place + 1 for place, (_, _, slot) in enumerate(ranked[: self._inside(ranked)])}
-        reached = self._reached[group]
-        gone: list[int] = []  # wandered off; their new group decides
+        return [slot for _, _, slot in ranked[: self._inside(ranked)]]
+
+    def _settle(self, group: Key, reached: list[int], copy: Rows, touched: list[int]) -> None:
+        shown = self._shown_of(group)
+        ranks = {slot: place for place, slot in enumerate(shown, 1)}
+        asked = dict.fromkeys([*shown, *self._in.get(group, ()), *reached])
         last = self._reached_tick[group]
-        self._settle_all(group, reached, ranks.get, last, copy.columns, self.table(), touched.append, gone.append)
-        for slot in gone:
-            del reached[slot]
+        self._settle_all(group, asked, ranks.get, last, copy.columns, self.table(), touched.append)
+        self._in[group] = shown
 
     def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
         assert copy is not None, "state rows are remembered"
-        self._ranked, self._reached, self._reached_tick = {}, {}, {}
+        self._ranked, self._reached_tick = {}, {}
         if self._wanders:
             self.recall_wanderers(0)
         slots = copy.slots()
@@ -229,9 +233,12 @@ class Top(_Ranking):
         for slot, key, (group, place, _, _) in zip(
             slots, rows.keys(copy.key_width), self._places(rows, slots, nothing, copy), strict=True
         ):
-            self._reach(group, slot, copy.max_tick[slot])
+            self._reach(group, copy.max_tick[slot])
             if place is not None:
-                insort(self._ranked.setdefault(group, []), place)
+                self._ranked.setdefault(group, []).append(place)
             held = self.rows.slot_of(key)
             if held >= 0:  # what once reached the group and was replaced is remembered in its rows
                 self._reached_tick[group] = max(self._reached_tick[group], self.rows.max_tick[held])
+        for ranked in self._ranked.values():
+            ranked.sort()
+        self._in = {group: self._shown_of(group) for group in self._ranked}

@@ -40,7 +40,8 @@ from runtime.protocol.validation import Place
 
 class StateComponent(StateReceiver):
     """`drop_floor` is F: the largest max_tick of any tombstone forgotten here or inherited. `told_floor` is the part of
-    it that was inherited or hidden in this incarnation: receivers that follow in order inherit it too (T3)."""
+    it that was inherited or hidden in this incarnation: receivers that follow in order inherit it too (T3).
+    `forgotten_tick` is the part of tombstones forgotten in this incarnation: all that they could have missed of it."""
 
     def __init__(self, plan: plans.Plan, name: str) -> None:
         super().__init__(plan, name)
@@ -48,6 +49,7 @@ class StateComponent(StateReceiver):
         self.step = 0
         self.drop_floor = NO_TICK
         self.told_floor = NO_TICK
+        self.forgotten_tick = NO_TICK
         self.out_edges: dict[str, StateOutEdge] = {}
         self.forgets_at_once = False  # without receivers, no tombstone is needed by anybody
         self._tombstones: dict[int, None] = {}  # slots that may be invisible, oldest first
@@ -71,7 +73,7 @@ class StateComponent(StateReceiver):
         self.operator, self.in_floor, self.drop_floor = operator, in_floor, drop_floor
         self.forgets_at_once = type(operator).may_forget is Operator.may_forget
         self.step = 0
-        self.told_floor = NO_TICK
+        self.told_floor = self.forgotten_tick = NO_TICK
         self._tombstones = dict.fromkeys(operator.rows.tombstones())
         self._revision = 0
         self.out_edges = {edge.name: StateOutEdge(edge.name, edge.mode, 0) for edge in self.planned_out_edges}
@@ -224,16 +226,16 @@ class StateComponent(StateReceiver):
         self._ask_for_gaps(edge)
 
     def _inherit(self, floor: int) -> None:
-        """T3: we know nothing about tombstones up to this floor, and neither does anybody who learns from us."""
+        """T3: we know nothing about tombstones up to this floor, and neither does anybody who learns from us. So what
+        we hold says nothing about a horizon below it either (I6)."""
         if floor > self.told_floor:
-            self.told_floor = floor
-            self.drop_floor = self.inherited_floor(floor)
+            self._set_floors(self._floors_with(floor))
 
     def _floors(self) -> tuple[int, int, int]:
         return self.in_floor, self.drop_floor, self.told_floor
 
     def _floors_with(self, floor: int) -> tuple[int, int, int]:
-        """S6, T3: a complete snapshot says nothing about tombstones up to its floor, so neither can we."""
+        """S6, T3: whoever tells us a floor says nothing about tombstones up to it, so neither can we."""
         return max(self.in_floor, floor), self.inherited_floor(floor), max(self.told_floor, floor)
 
     def _set_floors(self, floors: tuple[int, int, int]) -> None:
@@ -307,7 +309,7 @@ class StateComponent(StateReceiver):
         """S4: the rows touched since, each once."""
         if question.applied_step == self.step:
             self._send_heartbeat(edge)
-        elif self.knows_tombstones_above(question.coverage.horizon()):
+        elif self.remembers_since(question.coverage.horizon()):
             rows = self.operator.rows.select(self.touched_since(question.applied_step))
             rows = self._filtered(edge, rows)
             self._send_state(edge, self._knowledge(edge, question.applied_step, self.coverage(), rows))
@@ -326,8 +328,13 @@ class StateComponent(StateReceiver):
         """S5: only if our coverage contains theirs; otherwise we keep catching up."""
         return self.coverage().contains(question.coverage)
 
+    def remembers_since(self, horizon: int) -> bool:
+        """S4: in this incarnation no tombstone with a max_tick above this horizon was forgotten. Whoever has followed
+        it holds what it held, so that nothing else can have been missed."""
+        return horizon >= self.forgotten_tick
+
     def knows_tombstones_above(self, horizon: int) -> bool:
-        """S4, S5: no tombstone with a max_tick above this horizon was ever forgotten."""
+        """S5: no tombstone with a max_tick above this horizon was ever forgotten, and nothing was hidden."""
         return horizon >= self.drop_floor
 
     def _send_snapshot(self, edge: StateOutEdge, question: Curiosity, *, complete: bool) -> None:
@@ -367,7 +374,8 @@ class StateComponent(StateReceiver):
                 del self._tombstones[slot]
         dead = [slot for slot in gone if not rows.visible[slot]]
         if dead:
-            self.drop_floor = self.floor_after(max([rows.max_tick[slot] for slot in dead]))
+            last = max([rows.max_tick[slot] for slot in dead])
+            self.drop_floor, self.forgotten_tick = self.floor_after(last), max(self.forgotten_tick, last)
             self.operator.forget_all(dead)
             self._revision += 1
             self.counters["tombstones_forgotten"] += len(dead)
@@ -410,7 +418,7 @@ class StateComponent(StateReceiver):
         if edge.acked_step == self.step:
             edge.is_pushing = False
             return
-        if edge.acked_step is None or not self.knows_tombstones_above(edge.acked_horizon):
+        if edge.acked_step is None or not self.remembers_since(edge.acked_horizon):
             self._send_heartbeat(edge)
         else:
             rows = self._filtered(edge, self.operator.rows.select(self.touched_since(edge.acked_step)))

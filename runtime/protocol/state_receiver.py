@@ -36,7 +36,7 @@ def _is_plain_head(message: Knowledge, lineages_count: int) -> bool:
 
 
 class StateReceiver(Receiver):
-    """`in_floor`: the largest floor received with a complete snapshot."""
+    """`in_floor`: the largest floor that a sender has told, or that the operator hides below."""
 
     operator: Operator
 

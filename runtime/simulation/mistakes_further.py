@@ -446,4 +446,9 @@ FURTHER: tuple[Mistake, ...] = (
         "a standing quench takes ticks out of the cover",
         ((StandingQuench, "applied", _quench_ticks),),
     ),
+    Mistake(
+        "74 forgotten and not known",
+        "a receiver that asks in the same epoch is not told that tombstones were forgotten",
+        ((StateComponent, "remembers_since", always(True)),),
+    ),
 )

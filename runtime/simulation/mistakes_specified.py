@@ -49,7 +49,7 @@ def _answer_first_step_only(self: Any, edge: Any, question: Any) -> None:
     """4: rows of the first missing step, labelled as if all were there."""
     rows = self.operator.rows
     first = [s for s in rows.touched_since(question.applied_step) if rows.last_step[s] == question.applied_step + 1]
-    if question.applied_step == self.step or not self.knows_tombstones_above(question.coverage.horizon()):
+    if question.applied_step == self.step or not self.remembers_since(question.coverage.horizon()):
         _answer_same_epoch(self, edge, question)
         return
     batch = self._filtered(edge, rows.select(first))

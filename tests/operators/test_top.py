@@ -109,6 +109,24 @@ def test_group_that_was_reached_is_touched_though_unchanged() -> None:
     assert (operator.rows.visible, operator.rows.max_tick) == ([True, False], [7, 7])
 
 
+def test_what_a_row_costs_does_not_depend_on_how_many_compete() -> None:
+    """Touched: those in, those that were, and the row itself. All others are hidden: they may have been in unseen."""
+    rows = relation("rows", 1, (VERSIONED,), versioned=True)
+    operator = TopSpec(2, (Order(1, descending=True),)).build((rows,), relation("out", 1, (VERSIONED,), versioned=True))
+    assert isinstance(operator, Operator)
+    operator.take(0, Batch.of_rows(2, [(key, key) for key in range(500)], [1] * 500, [True] * 500))
+
+    def reach(row: tuple[int, int], tick: int, *, visible: bool = True) -> dict[Any, bool]:
+        touched = operator.take(0, Batch.of_rows(2, [row], [tick], [visible]))
+        assert {operator.rows.max_tick[slot] for slot in touched} == {tick}
+        assert operator.hidden_tick == tick
+        return {operator.rows.key_at(slot)[0]: operator.rows.visible[slot] for slot in touched}
+
+    assert reach((5, 7), 2) == {499: True, 498: True, 5: False}
+    assert reach((5, 900), 3) == {5: True, 499: True, 498: False}
+    assert reach((499, 499), 4, visible=False) == {5: True, 498: True, 499: False}
+
+
 @given(generator=generators)
 def test_order_is_total_and_nulls_are_last(generator: random.Random) -> None:
     rows = [(generator.choice([None, "a", "b", "c"]), generator.choice([None, 1, 2])) for _ in range(6)]

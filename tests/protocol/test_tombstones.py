@@ -1,7 +1,7 @@
 """Rules T1 to T5: rows that became invisible, who must know of it before it is forgotten, and keys nobody wants."""
 
-from runtime.plan import Tuning
-from runtime.protocol.events import MessageArrived, ReceiverDetached
+from runtime.plan import Emit, Tuning
+from runtime.protocol.events import Deliver, MessageArrived, ReceiverDetached
 from runtime.protocol.messages import Ack, Knowledge, Quench, Snapshot
 from tests.protocol.graphs import copy, small, total
 from tests.protocol.net import Net, leaf, stream
@@ -203,3 +203,39 @@ def test_t3_what_an_operator_dropped_unseen_raises_the_floor_that_is_told() -> N
     net.settle()
     assert (before, net.state("C").told_floor) == (-1, 1)
     assert [message.floor for message in net.sent("C", Knowledge)][-1] == 1
+
+
+def test_t3_who_is_told_a_floor_claims_nothing_about_a_horizon_below_it() -> None:
+    """A row that nobody here has held may be in the view at that horizon: a cut without it would be false."""
+    net = Net(stream("s"), total("S", "s"), copy("C", "S"), leaf("L", "C", emit=Emit.AS_OF_HORIZON))
+    net.publish("s", 1, "A", 2)
+    net.settle()
+    net.state("C").operator.hidden_tick = 3
+    net.publish("s", 2, "A", 3)
+    net.settle()
+    assert [net.state(name).in_floor for name in "CL"] == [3, 3]
+    assert [told.horizon for told in net.did("L", Deliver)] == [1]
+    net.publish("s", 3, "A", 3)
+    net.settle()
+    assert [told.horizon for told in net.did("L", Deliver)] == [1, 3]
+
+
+def test_s4_what_was_hidden_costs_those_who_follow_no_complete_snapshot() -> None:
+    """They hold what this incarnation held. Whoever knew another one gets everything."""
+    net = Net(stream("s"), total("S", "s"), copy("C", "S"), leaf("L", "C"))
+    for tick, key in enumerate("AB", 1):
+        net.publish("s", tick, key, 2)
+    net.settle()
+    adopted = len(net.sent("C", Snapshot))
+    net.state("C").operator.hidden_tick = 3
+    net.publish("s", 3, "A", 2)
+    net.settle(without=lambda mail: mail.edge == "C>L")
+    net.sync("L")
+    assert len(net.sent("C", Snapshot)) == adopted
+    assert list(net.sent("C", Knowledge)[-1].rows.rows()) == [("A", 4)]
+    assert net.rows("L") == {"A": (4,), "B": (2,)}
+    net.restart("C", net.checkpoint("C"))
+    net.state("C").operator.hidden_tick = 4
+    net.publish("s", 4, "A", 2)
+    net.settle()
+    assert net.sent("C", Snapshot)[-1].complete
