@@ -36,7 +36,7 @@ from mpl.typed import (
     WhereNode,
     WindowNode,
 )
-from mpl.types import FloatType, IntType
+from mpl.types import INT_MAX, INT_MIN, FloatType, IntType
 
 
 class RelationWriter:
@@ -149,7 +149,8 @@ class RelationWriter:
         digits = scale_of(column.type) - scale_of(item.argument.type)
         above = f"X.rescaled(X.wide(F.{total}({argument})), {digits})"
         below = f"X.wide(F.nullif(F.{count}({argument}), F.lit(0)))"
-        return f'X.rounded({above}, {below}).cast("bigint")'
+        message = self._constants.add(f"the average is too large for {column.type}")
+        return f"X.narrow(X.rounded({above}, {below}), {INT_MIN}, {INT_MAX}, {message})"
 
     # Two inputs
 
