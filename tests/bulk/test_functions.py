@@ -194,6 +194,8 @@ def test_edges_mean_the_same(spark: SparkSession) -> None:
         ("cast(t as decimal(18,18))", "t", ("0.1234567890123456785", "0.12345678901234567849", "-0.5")),
         ("i / cast(x as decimal(18,18))", "x", (0.5, -0.25, 1e-3)),
         ("1000000000000000 * i / cast(x as decimal(18,18))", "x", (None,)),
+        ("regexp_match(t, '[&&a]')", "t", ("&", "a", "b", "a&&")),
+        ("regexp_extract(t, '[^&&a]+', 0)", "t", ("&", "ab", "b&c")),
     ],
 )
 def test_long_numbers_and_texts_mean_the_same(
