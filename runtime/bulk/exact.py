@@ -28,6 +28,17 @@ def fail(message: str) -> Column:
     return F.raise_error(F.lit(message))
 
 
+def here() -> Column:
+    """Always true, which Spark does not know. So it moves no filter past one by this, and what has no value for some
+    rows is not evaluated for those that a join or another filter keeps out."""
+    return part() >= 0
+
+
+def part() -> Column:
+    """A number that Spark knows nothing of, but that it is another one in each frame."""
+    return F.spark_partition_id()
+
+
 def within(value: Column, low: int, high: int, message: str) -> Column:
     """`value` if it lies in the range, null if it is null."""
     return F.when(value.between(F.lit(low), F.lit(high)) | value.isNull(), value).otherwise(fail(message))
