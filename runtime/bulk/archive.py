@@ -174,9 +174,7 @@ def _grown(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
 
 
 def _check_same_log(archive: Path, reader: LogReader, stream: LoggedStream, known: ArchivedStream) -> None:
-    if known.horizon < 0 or stream.gone(known.horizon, known.horizon):
-        return
-    if reader.checksum_at(stream, known.horizon) != known.end_checksum:
+    if not known.is_of(reader, stream):
         raise ArchiveError(
             f"stream `{stream.name}`: the archive in {archive} is not of the log in {reader.folder}, which has not the"
             f" event that the archive has at tick {known.horizon}; name another --archive for it"

@@ -60,7 +60,7 @@ class Held:
 
 
 def held(sources: Sources, stream: str) -> Held:
-    """Raises SmileError if the stream is nowhere."""
+    """Raises SmileError if the stream is nowhere, or if archive and log have different ones of this name."""
     archived_tick, gaps, events = -1, Coverage.empty(), 0
     archived = sources.archived().get(stream)
     if archived is not None:
@@ -68,6 +68,12 @@ def held(sources: Sources, stream: str) -> Held:
     for folder in sources.folders:
         with reading(folder) as reader:
             log = reader.streams().get(stream)
+            if log is not None and archived is not None and not archived.is_of(reader, log):
+                raise SmileError(
+                    f"the archive {sources.archive} is not of the log in {folder}, which does not have the event of"
+                    f" stream `{stream}` that the archive has at {said(archived.horizon)}; name another one with"
+                    " --archive (a new folder for none)"
+                )
         if log is not None:
             return Held(stream, archived_tick, gaps, events, folder, log)
     if archived is None:

@@ -13,8 +13,13 @@ from runtime.batch import Batch
 from runtime.bulk import manifest as manifests
 from runtime.bulk.archive_files import written
 from runtime.bulk.manifest import RETIRED_KEPT_S, ArchivedFile, ArchivedStream, ArchiveError, Manifest, read_manifest
+from runtime.bulk.source import SmileSource, SourceError
 from runtime.log.sqlite import LogDirectory, SqliteLog
+from runtime.protocol.coverage import Coverage
 from runtime.values import Value
+from smile.bulk.as_of import require_events
+from smile.bulk.sources import Sources
+from smile.errors import SmileError
 from tests.bulk import archives
 from tests.bulk.archives import PlainFrame, archive, ticks_in
 
@@ -108,6 +113,28 @@ def test_another_log_of_the_same_name_is_refused(log: Log, tmp_path: Path) -> No
     other.directory.connection.execute("update batches set body = x'00' where last_tick = 21")
     with pytest.raises(ArchiveError, match=r"is not of the log in .*other"):
         archive(target, other.directory.folder)
+    other.directory.close()
+
+
+def test_an_archive_and_a_log_that_are_not_of_one_stream_are_not_read_together(log: Log, tmp_path: Path) -> None:
+    """Somebody has begun anew with empty data folders, and the archive of before is still there."""
+    target, here = tmp_path / "archive", log.directory.folder
+    log.publish(1, 2)
+    archive(target, here)
+    other = Log(tmp_path / "other")
+    other.publish(4)
+    there = other.directory.folder
+    wanted = {"S": Coverage.prefix(41)}
+    with pytest.raises(SmileError, match=r"is not of the log in .*other.* `S` .*at tick 21 .*name another one"):
+        require_events(Sources(target, (there,)), wanted)
+    with pytest.raises(SourceError, match=r"is not of the log in .*other"):
+        SmileSource({"stream": "S", "archive": str(target), "data": str(there)})._origin()
+    assert require_events(Sources(tmp_path / "new", (there,)), wanted) == 2
+    # The log that it is of may have forgotten the events by which one could tell.
+    log.publish(3)
+    log.trim(21)
+    assert require_events(Sources(target, (here,)), {"S": Coverage.prefix(31)}) == 6
+    SmileSource({"stream": "S", "archive": str(target), "data": str(here)})._origin()
     other.directory.close()
 
 
