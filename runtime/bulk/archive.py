@@ -201,7 +201,7 @@ def _archive(spark: SparkSession, archive: Path, work: _Work, watch: Watch) -> A
         files=tuple(sorted((*known.files, *files), key=lambda file: file.first_tick)),
     )
     manifest = read_manifest(archive)
-    if manifest.streams.get(name) != after and after.horizon >= 0:
+    if manifest.streams.get(name) != after:  # also without an event yet: readers of the archive alone then know of it
         write_manifest(archive, manifest.with_stream(name, after, int(time.time())))
     return Archived(name, work.events, after.horizon, len(files), sum(file.bytes for file in files), after.gaps)
 

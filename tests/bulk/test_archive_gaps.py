@@ -138,6 +138,18 @@ def test_an_archive_and_a_log_that_are_not_of_one_stream_are_not_read_together(l
     other.directory.close()
 
 
+def test_a_stream_without_events_is_known_to_have_none(log: Log, tmp_path: Path) -> None:
+    target = tmp_path / "archive"
+    (done,) = archive(target, log.directory.folder)
+    assert (done.events, done.horizon) == (0, -1)
+    alone = Sources(target, ())
+    assert (alone.columns_of("S"), alone.latest(["S"])) == (tuple(COLUMNS), {"S": -1})
+    assert require_events(alone, {"S": Coverage.prefix(50)}, archive_is_all=True) == 0
+    log.publish(1)
+    assert archive(target, log.directory.folder)[0].events == 2
+    assert ticks_in(target) == [10, 11]
+
+
 def test_columns_may_be_added_and_nothing_else(log: Log, tmp_path: Path) -> None:
     target = tmp_path / "archive"
     log.publish(1)
