@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from runtime.bulk.archive_files import clean, locked, spark_path, written
+from runtime.bulk.archive_files import clean, locked, spark_file, written
 from runtime.bulk.columns import tick_name
 from runtime.bulk.failures import SPARK_ERRORS, words_of
 from runtime.bulk.manifest import (
@@ -287,7 +287,7 @@ def _size(file: ArchivedFile) -> int:
 def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
-    frame = spark.read.option("mergeSchema", "true").parquet(*(spark_path(archive / file.path) for file in run))
+    frame = spark.read.option("mergeSchema", "true").parquet(*(spark_file(archive / file.path) for file in run))
     tick = tick_name(manifest.streams[name].columns)
     (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(tick), tick)
     if made.rows != sum(file.rows for file in run):

@@ -235,7 +235,9 @@ class SmileSource(DataSource):
             raise SourceError('neither "archive" nor "data" is given: name the folder of an archive or of a broker')
         # Absolute: workers have other folders of their own.
         archive = str(Path(archive).absolute()) if archive else None
-        folders = tuple(str(Path(part).absolute()) for part in (data or "").split(",") if part)
+        # A comma may also be part of the name of the one folder that is meant.
+        parts = [data] if data and Path(data).is_dir() else (data or "").split(",")
+        folders = tuple(str(Path(part).absolute()) for part in parts if part)
         origin = Origin(stream, archive, folders, ())
         archived, logged = origin.archived(), origin.logged()
         if archived is None and logged is None:

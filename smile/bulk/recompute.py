@@ -144,7 +144,7 @@ def events_in(
 
     The archive is read as the Parquet that it is; only what it does not have yet comes from the log.
     """
-    from runtime.bulk.archive_files import spark_path
+    from runtime.bulk.archive_files import spark_file
     from runtime.bulk.columns import canonical, logged_columns, spark_schema, tick_name
 
     stored = sources.columns_of(stream)
@@ -170,7 +170,7 @@ def events_in(
         cut: list[str] = []
         for file in archived.files_in(0, last):
             is_whole = ticks.contains(Coverage.of((file.first_tick, file.last_tick)))
-            (whole if is_whole else cut).append(spark_path(sources.archive / file.path))
+            (whole if is_whole else cut).append(spark_file(sources.archive / file.path))
         if whole:  # without a condition on the tick, which is then not even read
             parts.append(reader.parquet(*whole))
         if cut:

@@ -139,8 +139,9 @@ def test_files_are_of_this_machine_and_their_paths_absolute(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster's default file system is another one, and its processes run in other folders."""
-    (tmp_path / "a b%20c").mkdir()
-    monkeypatch.chdir(tmp_path / "a b%20c")
+    folder = tmp_path / "a b%20c" / "[1]{x,y}*?\\"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 2)
     program = smile.compile("stream `my S`(a int); view V = from `my S` |> aggregate n := count();")
     spark.conf.set("fs.defaultFS", "hdfs://127.0.0.1:9/")
