@@ -146,7 +146,9 @@ def _path(archive: Path, number: int) -> Path:
 
 
 def _numbers(archive: Path) -> list[int]:
-    return sorted(int(path.stem) for path in (archive / "manifests").glob("[0-9]*.json"))
+    """Of files that are called as we call them: somebody may have put a copy beside one."""
+    found = (int(path.stem) for path in (archive / "manifests").glob("[0-9]*.json") if path.stem.isdecimal())
+    return sorted(number for number in found if _path(archive, number).exists())
 
 
 def _read(archive: Path, number: int) -> Manifest:

@@ -323,6 +323,13 @@ def test_two_writers_cannot_both_be_next(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == one
 
 
+def test_copies_beside_manifests_are_none(tmp_path: Path) -> None:
+    write_manifest(tmp_path, Manifest(1, {"S": ArchivedStream((("a", "int"),), horizon=7)}))
+    for name in ("0000000002 (copy).json", "2.json", "0000000002.json.bak"):
+        (tmp_path / "manifests" / name).write_text("{")
+    assert read_manifest(tmp_path).number == 1
+
+
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
     write_manifest(tmp_path, Manifest().with_stream("S", ArchivedStream((("a", "int"),), horizon=5)))
     (path,) = (tmp_path / "manifests").glob("*.json")
