@@ -137,6 +137,8 @@ def test_what_is_missing_or_damaged_is_said_in_one_line(tmp_path: Path) -> None:
     file.rename(tmp_path / "kept")
     assert "Path does not exist" in said()
     assert "restore it from a copy" in said()
+    file.write_bytes((tmp_path / "kept").read_bytes()[:-20])
+    assert "restore it from a copy; `smile archive --check` says which are damaged" in said()
     (tmp_path / "kept").rename(file)
     with sqlite3.connect(data / "events.sqlite") as connection:
         connection.execute("update batches set checksum = checksum + 1")
