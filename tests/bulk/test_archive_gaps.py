@@ -19,6 +19,7 @@ from runtime.protocol.coverage import Coverage
 from runtime.values import Value
 from smile.bulk.as_of import require_events
 from smile.bulk.sources import Sources
+from smile.deploy.backfill import histories
 from smile.errors import SmileError
 from tests.bulk import archives
 from tests.bulk.archives import PlainFrame, archive, ticks_in
@@ -80,9 +81,13 @@ def test_lost_ticks_are_gaps_and_are_filled_when_the_log_has_them_again(log: Log
     assert found.complete_tick == 14
     assert found.gaps_in(0, 20) == ((15, 20),)
     assert found.gaps_in(26, 100) == ()
+    # A state that goes on cannot do without them, and is told what helps.
+    sources, status = Sources(target, (log.directory.folder,)), {"b": {"components": {"S": {"horizon_tick": 41}}}}
+    assert "smile repair DIR --accept-loss" in histories(["S"], status, sources)["S"].missing
     # Somebody has said that the loss is to be accepted: then these ticks are silence, and no gap.
     log.lose()
     assert archive(target, log.directory.folder)[0].gaps == ()
+    assert histories(["S"], status, sources)["S"].missing == ""
     assert stream_in(target).complete_tick == 41
     assert len(ticks_in(target)) == 6
 
