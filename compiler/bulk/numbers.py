@@ -89,7 +89,9 @@ def divide(out: ExpressionWriter, expr: Apply) -> str:
         above = f"X.rescaled({above}, {shift})"
     elif shift < 0:
         below = f"X.rescaled({below}, {-shift})"
-    return narrow_text(out, expr, f"X.wide(X.rounded({above}, {below}))")
+    quotient = narrow_text(out, expr, f"X.rounded({above}, {below})")
+    # A null divisor gives null, also where the dividend has no room for the digits of the result.
+    return f"F.when({out.value(right)}.isNotNull(), {quotient})" if right.nullable else quotient
 
 
 def modulo(out: ExpressionWriter, expr: Apply) -> str:
@@ -136,11 +138,9 @@ def ceil(out: ExpressionWriter, expr: Apply) -> str:
 def rounded(out: ExpressionWriter, expr: Apply) -> str:
     argument = expr.arguments[0]
     if isinstance(argument.type, FloatType):
-        digits = _digits(expr)
-        exact = f"X.exact_of_float({out.value(argument)}, {digits})"
         if isinstance(expr.type, IntType):
-            return narrow_text(out, expr, exact)
-        return f"({exact} / F.lit({10**digits})).cast('double')".replace("'", '"')
+            return narrow_text(out, expr, f"X.exact_of_float({out.value(argument)}, 0)")
+        return f"X.float_rounded({out.value(argument)}, {_digits(expr)})"
     lost = scale_of(argument.type) - scale_of(expr.type)
     if lost <= 0:
         return out.value(argument)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.bulk.expressions import Constants, ExpressionWriter
+from compiler.bulk.failing import may_fail
 from compiler.bulk.writer import NotInBulk
 from mpl.scaled import limits_of, scale_of
 from mpl.typed import (
@@ -36,7 +37,7 @@ from mpl.typed import (
     WhereNode,
     WindowNode,
 )
-from mpl.types import FloatType, IntType
+from mpl.types import INT_MAX, INT_MIN, FloatType, IntType
 
 
 class RelationWriter:
@@ -58,14 +59,14 @@ class RelationWriter:
             case MergeNode():
                 return [inputs[0], *(f".unionAll({name})" for name in inputs[1:])]
             case WhereNode():
-                return [inputs[0], f".where({self._out.value(node.predicate)})"]
+                return [*_kept_above(inputs[0], node.predicate), f".where({self._out.value(node.predicate)})"]
             case ProjectNode():
                 steps = [inputs[0], _select(node.kept)]
                 return [*steps, ".distinct()"] if node.drops_key else steps
             case DistinctNode():
                 return [inputs[0], _select(node.kept), ".distinct()"]
             case ExtendNode():
-                return [inputs[0], self._extend(node)]
+                return [*_kept_above(inputs[0], *node.values), self._extend(node)]
             case AggregateNode():
                 return self._aggregate(node, inputs[0])
             case JoinNode():
@@ -149,26 +150,27 @@ class RelationWriter:
         digits = scale_of(column.type) - scale_of(item.argument.type)
         above = f"X.rescaled(X.wide(F.{total}({argument})), {digits})"
         below = f"X.wide(F.nullif(F.{count}({argument}), F.lit(0)))"
-        return f'X.rounded({above}, {below}).cast("bigint")'
+        message = self._constants.add(f"the average is too large for {column.type}")
+        return f"X.narrow(X.rounded({above}, {below}), {INT_MIN}, {INT_MAX}, {message})"
 
     # Two inputs
 
-    def _agree(self, left_width: int, equal: Sequence[tuple[int, int]], rest: object) -> str:
+    def _agree(self, left_width: int, equal: Sequence[tuple[int, int]], rest: Expr | None) -> str:
         parts = [f'(F.col("c{left}") == F.col("d{right}"))' for left, right in equal]
         if rest is not None:
             both = ExpressionWriter(self._constants, lambda at: f"c{at}" if at < left_width else f"d{at - left_width}")
-            parts.append(both.value(rest))  # type: ignore[arg-type]
+            parts.append(f"({both.value(rest)} == {_IS_PAIR})" if may_fail(rest) else both.value(rest))
         return " & ".join(parts) if parts else "F.lit(True)"
 
     def _join(self, node: JoinNode, left: str, right: str) -> list[str]:
         left_columns, right_columns = node.left.schema.columns, node.right.schema.columns
         agree = self._agree(len(left_columns), node.equal, node.rest)
-        needs_marks = node.side != "inner"
-        right_frame = f"{right}{_renamed(len(right_columns), mark=needs_marks)}"
-        left_frame = f'{left}.select("*", F.lit(True).alias("lm"))' if node.side == "full" else left
+        marks = _pair_marks(node.rest)
+        right_marks = [*marks, *(() if node.side == "inner" else (_IS_THERE,))]
+        left_marks = [*marks, *((_IS_THERE,) if node.side == "full" else ())]
         return [
-            left_frame,
-            f'.join({right_frame}, {agree}, "{node.side}")',
+            f"{left}{_marked(left_marks)}",
+            f'.join({right}{_renamed(len(right_columns), right_marks)}, {agree}, "{node.side}")',
             self._joined(node, left_columns, right_columns),
         ]
 
@@ -196,7 +198,12 @@ class RelationWriter:
     def _matching(self, node: MatchingNode, left: str, right: str) -> list[str]:
         agree = self._agree(len(node.left.schema.columns), node.equal, node.rest)
         kind = "left_anti" if node.negated else "left_semi"
-        return [left, f'.join({right}{_renamed(len(node.right.schema.columns))}, {agree}, "{kind}")']
+        marks = _pair_marks(node.rest)
+        joined = [
+            f"{left}{_marked(marks)}",
+            f'.join({right}{_renamed(len(node.right.schema.columns), marks)}, {agree}, "{kind}")',
+        ]
+        return [*joined, _select(range(len(node.left.schema.columns)))] if marks else joined
 
     def _asof(self, node: AsofNode, left: str, right: str) -> list[str]:
         """The latest right row that is not later, by a join and a choice: the left's key says which row is meant."""
@@ -249,12 +256,37 @@ def _as(position: int, at: int) -> str:
     return f'"c{at}"' if position == at else f'F.col("c{position}").alias("c{at}")'
 
 
-def _renamed(width: int, *, mark: bool = False) -> str:
-    """The right side of a join: its columns called d0, d1, ..., and a mark that says "there is a row"."""
+_IS_THERE = ("m", "F.lit(True)")
+"""A mark of a side of a join: there is a row."""
+
+_PART = ("p", "X.part()")
+_IS_PAIR = '((F.col("lp") >= 0) & (F.col("rp") >= 0))'
+"""True for every pair of rows, and nothing that Spark could look at on one side of a join alone."""
+
+_Mark = tuple[str, str]
+
+
+def _pair_marks(rest: Expr | None) -> list[_Mark]:
+    """What both sides need so that a condition which may fail is evaluated for pairs that agree only."""
+    return [_PART] if rest is not None and may_fail(rest) else []
+
+
+def _marked(marks: Sequence[_Mark]) -> str:
+    """The left side of a join, with marks."""
+    made = ", ".join(f'{value}.alias("l{name}")' for name, value in marks)
+    return f'.select("*", {made})' if marks else ""
+
+
+def _renamed(width: int, marks: Sequence[_Mark] = ()) -> str:
+    """The right side of a join: its columns called d0, d1, ..., and marks."""
     columns = [f'F.col("c{at}").alias("d{at}")' for at in range(width)]
-    if mark:
-        columns.append('F.lit(True).alias("rm")')
+    columns += [f'{value}.alias("r{name}")' for name, value in marks]
     return f".select({', '.join(columns)})"
+
+
+def _kept_above(source: str, *values: Expr) -> list[str]:
+    """Rows for which these may fail; what Spark evaluates earlier than it is written, it evaluates for others too."""
+    return [source, ".where(X.here())"] if any(map(may_fail, values)) else [source]
 
 
 def _minus(node: MinusNode, left: str, right: str) -> list[str]:

@@ -33,11 +33,12 @@ def substring(out: ExpressionWriter, expr: Apply) -> str:
     return f"X.substring({', '.join(arguments[:3])})"
 
 
-_PIECE = re.compile(r"\\.|[\[\]$.]", re.DOTALL)
+_PIECE = re.compile(r"\\.|[\[\]$.&]", re.DOTALL)
 
 
 def java_pattern(pattern: str) -> str:
-    """The same pattern for Java: `.` is any but a newline, `$` only the very end, white space spelled out."""
+    """The same pattern for Java: `.` is any but a newline, `$` only the very end, white space spelled out, and `&&` in
+    brackets two ordinary characters."""
     inside = False
 
     def spelled(found: re.Match[str]) -> str:
@@ -56,6 +57,8 @@ def java_pattern(pattern: str) -> str:
                 return "\\z"
             case "." if not inside:
                 return "[^\\n]"
+            case "&" if inside:
+                return "\\&"
             case _:
                 pass
         return piece

@@ -243,7 +243,7 @@ class Installing:
         def build() -> None:
             try:
                 checkpoint = Checkpoint.from_wire(codec.decode(made.data, gives_way=True))
-                _check_bulk(checkpoint, reached_tick)
+                _check_bulk(checkpoint, reached_tick, made.acknowledged)
                 component = build_component(plan, made.component)
                 made.built.instructions = component.handle(Restarted(epoch, now_us, checkpoint, made.acknowledged))
                 made.built.component = component
@@ -361,9 +361,9 @@ class Installing:
         return edge.sender in self._host.hosted or self._far.is_attached(second_name(edge.name))
 
 
-def _check_bulk(checkpoint: Checkpoint, reached_tick: int) -> None:
-    """C6: as of one horizon that has passed, with nothing of any sender's epochs in it, and nothing known about
-    tombstones."""
+def _check_bulk(checkpoint: Checkpoint, reached_tick: int, acknowledged_tick: int) -> None:
+    """C6: as of one horizon that has passed, and not before what was acknowledged as durable, with nothing of any
+    sender's epochs in it, and nothing known about tombstones."""
     horizon = checkpoint.bulk_horizon
     if horizon is None or not checkpoint.drop_floor == checkpoint.in_floor == horizon:
         raise ValueError("not a bulk install: its horizon and its floors are not one tick")
@@ -371,6 +371,11 @@ def _check_bulk(checkpoint: Checkpoint, reached_tick: int) -> None:
         raise ValueError(
             f"its horizon, tick {horizon}, has not passed yet: its streams have come to tick {reached_tick}, and what"
             " they still have up to then would be lost. Compute it as of an earlier tick"
+        )
+    if horizon < acknowledged_tick:
+        raise ValueError(
+            f"its horizon, tick {horizon}, lies before tick {acknowledged_tick}: up to there a checkpoint includes"
+            " everything, so that logs may forget it. Compute it as of that tick or a later one, or of the newest"
         )
     for edge in checkpoint.edges:
         if edge.adopted_epoch != NO_EPOCH or edge.coverage != LineageCoverage.prefix(len(edge.coverage), horizon):

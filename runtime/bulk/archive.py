@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from runtime.bulk.archive_files import clean, locked, spark_path, written
+from runtime.bulk.archive_files import clean, locked, spark_file, written
 from runtime.bulk.columns import tick_name
 from runtime.bulk.failures import SPARK_ERRORS, words_of
 from runtime.bulk.manifest import (
@@ -174,9 +174,7 @@ def _grown(stream: LoggedStream, known: ArchivedStream) -> ArchivedStream:
 
 
 def _check_same_log(archive: Path, reader: LogReader, stream: LoggedStream, known: ArchivedStream) -> None:
-    if known.horizon < 0 or stream.gone(known.horizon, known.horizon):
-        return
-    if reader.checksum_at(stream, known.horizon) != known.end_checksum:
+    if not known.is_of(reader, stream):
         raise ArchiveError(
             f"stream `{stream.name}`: the archive in {archive} is not of the log in {reader.folder}, which has not the"
             f" event that the archive has at tick {known.horizon}; name another --archive for it"
@@ -203,7 +201,7 @@ def _archive(spark: SparkSession, archive: Path, work: _Work, watch: Watch) -> A
         files=tuple(sorted((*known.files, *files), key=lambda file: file.first_tick)),
     )
     manifest = read_manifest(archive)
-    if manifest.streams.get(name) != after and after.horizon >= 0:
+    if manifest.streams.get(name) != after:  # also without an event yet: readers of the archive alone then know of it
         write_manifest(archive, manifest.with_stream(name, after, int(time.time())))
     return Archived(name, work.events, after.horizon, len(files), sum(file.bytes for file in files), after.gaps)
 
@@ -289,7 +287,7 @@ def _size(file: ArchivedFile) -> int:
 def _compacted(
     spark: SparkSession, archive: Path, manifest: Manifest, name: str, run: Sequence[ArchivedFile]
 ) -> Manifest:
-    frame = spark.read.option("mergeSchema", "true").parquet(*(spark_path(archive / file.path) for file in run))
+    frame = spark.read.option("mergeSchema", "true").parquet(*(spark_file(archive / file.path) for file in run))
     tick = tick_name(manifest.streams[name].columns)
     (made,) = written(archive, name, frame.coalesce(1).sortWithinPartitions(tick), tick)
     if made.rows != sum(file.rows for file in run):

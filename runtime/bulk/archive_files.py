@@ -31,6 +31,7 @@ LOCK_WAIT_S = 60.0
 
 LOCK_LOOK_S = 0.1
 DIGEST_CHUNK_BYTES = 1 << 20
+_WILD = re.compile(r"[\\*?\[\]{}]")
 _NAME = re.compile(r"(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
@@ -38,6 +39,11 @@ def spark_path(path: Path) -> str:
     """A file of this machine, also where Spark's own default is another file system or its processes have another
     folder. Not quoted as an address would be: Spark takes every character as it is."""
     return f"file://{path.absolute()}"
+
+
+def spark_file(path: Path) -> str:
+    """The same for a file that Spark reads: there it would take some characters of a folder's name for wildcards."""
+    return _WILD.sub(r"\\\g<0>", spark_path(path))
 
 
 @contextmanager

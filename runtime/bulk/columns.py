@@ -54,6 +54,10 @@ class LoggedColumn:
             return "decimal({},{})".format(*self.precision)
         return _SPARK.get(self.word, "string")
 
+    def is_like(self, other: LoggedColumn) -> bool:
+        """Do canonical values of one mean the same in the other? Texts do in enums."""
+        return self.spark == other.spark and (self.word == other.word or self.spark == "string")
+
     @property
     def arrow(self) -> Any:
         match self.word:

@@ -8,12 +8,16 @@ to that): then sums, products and casts beyond 64 bits are errors, as they are i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark user knows
 
 WIDE = "decimal(38,0)"
 """Room for the product of two 18-digit numbers, and for a 64-bit number with eighteen more digits."""
+
+WHOLE_FLOATS = 2.0**53
+"""Floats from here on have no digits after the point."""
 
 DAY_US = 86_400_000_000
 EPOCH_DAY = "1970-01-01"
@@ -22,6 +26,17 @@ EPOCH_DAY = "1970-01-01"
 def fail(message: str) -> Column:
     """A column that has no value: the query stops with this message where one is needed."""
     return F.raise_error(F.lit(message))
+
+
+def here() -> Column:
+    """Always true, which Spark does not know. So it moves no filter past one by this, and what has no value for some
+    rows is not evaluated for those that a join or another filter keeps out."""
+    return part() >= 0
+
+
+def part() -> Column:
+    """A number that Spark knows nothing of, but that it is another one in each frame."""
+    return F.spark_partition_id()
 
 
 def within(value: Column, low: int, high: int, message: str) -> Column:
@@ -39,20 +54,22 @@ def narrow(value: Column, low: int, high: int, message: str) -> Column:
 
 
 def truncated(numerator: Column, denominator: Column) -> Column:
-    """Toward zero; a denominator of zero is an error."""
+    """Toward zero; a denominator of zero is an error. The quotient must have 64 bits: of wide numbers Spark would give
+    the lower bits of a larger one."""
     return F.call_function("div", numerator, denominator)
 
 
 def rounded(numerator: Column, denominator: Column) -> Column:
-    """Wide numbers: the nearest integer to the quotient, a half away from zero."""
-    size = truncated(F.abs(numerator) * 2 + F.abs(denominator), F.abs(denominator) * 2)
+    """Wide numbers: the nearest integer to the quotient, a half away from zero; a wide number too."""
+    above, below = F.abs(numerator) * 2 + F.abs(denominator), F.abs(denominator) * 2
+    size = wide((above - above % below) / below)  # nothing is left over, so that `/` has nothing to round
     return F.when((numerator < 0) != (denominator < 0), -size).otherwise(size)
 
 
 def rescaled(value: Column, digits: int) -> Column:
     """A wide number with `digits` more digits after the point (fewer if negative: then it is rounded)."""
-    power = F.lit(10 ** abs(digits)).cast(WIDE)
-    return (value * power).cast(WIDE) if digits >= 0 else wide(rounded(value, power))
+    power = F.lit(Decimal(10 ** abs(digits))).cast(WIDE)  # an int of more than 64 bits is no literal
+    return (value * power).cast(WIDE) if digits >= 0 else rounded(value, power)
 
 
 def floored(value: Column, power: int) -> Column:
@@ -77,8 +94,23 @@ def float_of(value: Column, scale: int) -> Column:
 
 def exact_of_float(value: Column, scale: int) -> Column:
     """The number that the float's shortest text says, rounded to `scale` digits, as a wide scaled integer."""
+    unit = F.lit(10**scale).cast("decimal(19,0)")
+    small, large = ((number * unit).cast(WIDE) for number in _rounded_texts(value, scale))
+    return F.when(F.abs(value) < 1, small).otherwise(large)
+
+
+def float_rounded(value: Column, digits: int) -> Column:
+    """The float nearest to the number that its shortest text says, rounded to so many digits."""
+    small, large = (number.cast("double") for number in _rounded_texts(value, digits))
+    size = F.abs(value)
+    return F.when(size < 1, small).when(size < F.lit(WHOLE_FLOATS), large).otherwise(value) + F.lit(0.0)
+
+
+def _rounded_texts(value: Column, digits: int) -> tuple[Column, Column]:
+    """What the shortest text says, rounded once: for floats below 1, and for those from there to 10^21. It has up to
+    17 digits, and which of them come after the point decides how many places a decimal needs for them."""
     text = value.cast("string")
-    return (F.round(text.cast("decimal(38,17)"), scale) * F.lit(10**scale).cast("decimal(19,0)")).cast(WIDE)
+    return F.round(text.cast("decimal(38,37)"), digits), F.round(text.cast("decimal(38,17)"), digits)
 
 
 # Text
@@ -124,8 +156,10 @@ def decimal_text(value: Column, scale: int) -> Column:
 def number_of_text(text: Column, pattern: str, scale: int, low: int, high: int, message: str) -> Column:
     """An exact number that a text says in full."""
     fits = text.rlike(pattern)
-    # 38 digits are the most that Spark can read; what is longer without leading zeros is too large anyway.
-    value = F.round(text.cast(f"decimal(38,{min(18, scale + 1)})"), scale) * F.lit(10**scale).cast("decimal(19,0)")
+    # The first digit that goes decides; with more of them the cast would round too, before we do. 38 digits are the
+    # most that Spark can read; what is longer without leading zeros is too large anyway.
+    cut = F.regexp_extract(text, rf"^[^.]*(?:\.[0-9]{{0,{scale + 1}}})?", 0)
+    value = F.round(cut.cast(f"decimal(38,{scale + 1})"), scale) * F.lit(10**scale).cast("decimal(19,0)")
     return F.when(fits, narrow(value.cast(WIDE), low, high, message)).when(text.isNotNull(), fail(message))
 
 

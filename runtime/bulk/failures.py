@@ -27,6 +27,8 @@ _REMEDIES = {
     "PYTHON_VERSION_MISMATCH": "set PYSPARK_PYTHON to a Python of the same version on every worker",
     "PATH_ALREADY_EXISTS": "name another folder, or remove it",
     "PATH_NOT_FOUND": "if it is a file of the archive, restore it from a copy",
+    "FAILED_READ_FILE.NO_HINT": "if it is a file of the archive, restore it from a copy; `smile archive --check` says"
+    " which are damaged",
     "DATA_SOURCE_NOT_FOUND": "name its jars in [spark] packages of smile.toml",
 }
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.files import make_folder, sync_folder
+from runtime.log.reader import LoggedStream, LogReader
 
 FORMAT = 1
 MANIFESTS_KEPT = 16
@@ -66,6 +67,13 @@ class ArchivedStream:
     def complete_tick(self) -> int:
         """Every event up to here is in the archive."""
         return min((first - 1 for first, _ in self.gaps), default=self.horizon)
+
+    def is_of(self, reader: LogReader, logged: LoggedStream) -> bool:
+        """Does this log go on where the archive ends, as far as one can tell? It may have forgotten what was there."""
+        if self.horizon <= NO_TICK or reader.checksum_at(logged, self.horizon) == self.end_checksum:
+            return True
+        # Looked at afterwards: the log may have forgotten it while we asked.
+        return bool(reader.streams()[logged.name].gone(self.horizon, self.horizon))
 
     def gaps_in(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
         """What of [first..last], up to the horizon, is missing."""
@@ -138,7 +146,9 @@ def _path(archive: Path, number: int) -> Path:
 
 
 def _numbers(archive: Path) -> list[int]:
-    return sorted(int(path.stem) for path in (archive / "manifests").glob("[0-9]*.json"))
+    """Of files that are called as we call them: somebody may have put a copy beside one."""
+    found = (int(path.stem) for path in (archive / "manifests").glob("[0-9]*.json") if path.stem.isdecimal())
+    return sorted(number for number in found if _path(archive, number).exists())
 
 
 def _read(archive: Path, number: int) -> Manifest:

@@ -235,11 +235,20 @@ class SmileSource(DataSource):
             raise SourceError('neither "archive" nor "data" is given: name the folder of an archive or of a broker')
         # Absolute: workers have other folders of their own.
         archive = str(Path(archive).absolute()) if archive else None
-        folders = tuple(str(Path(part).absolute()) for part in (data or "").split(",") if part)
+        # A comma may also be part of the name of the one folder that is meant.
+        parts = [data] if data and Path(data).is_dir() else (data or "").split(",")
+        folders = tuple(str(Path(part).absolute()) for part in parts if part)
         origin = Origin(stream, archive, folders, ())
         archived, logged = origin.archived(), origin.logged()
         if archived is None and logged is None:
             raise SourceError(f"no stream `{stream}` in {', '.join(filter(None, (archive, *folders)))}")
+        if archived is not None and logged is not None:
+            with LogReader(logged[0]) as reader:
+                if not archived.is_of(reader, logged[1]):
+                    raise SourceError(
+                        f"the archive in {archive} is not of the log in {logged[0]}, which does not have the event of"
+                        f" stream `{stream}` that the archive has at tick {archived.horizon}: name one of the two"
+                    )
         stored = logged[1].columns if logged is not None else archived.columns if archived is not None else ()
         if archived is not None and tick_name(archived.columns) != tick_name(stored):
             raise SourceError(

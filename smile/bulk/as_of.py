@@ -18,6 +18,12 @@ from smile.errors import SmileError
 
 TICKS_PER_US = 1024
 
+LOSS_COMPUTED = "--accept-loss computes without them"
+"""What helps whoever asks once."""
+
+LOSS_ACCEPTED = "`smile repair DIR --accept-loss` makes them ticks without events, `smile archive` then closes the gap"
+"""What helps where a state is computed that goes on: there nobody could say later that events are missing in it."""
+
 
 def said(tick: int) -> str:
     """A tick with the moment that it stands for."""
@@ -60,7 +66,7 @@ class Held:
 
 
 def held(sources: Sources, stream: str) -> Held:
-    """Raises SmileError if the stream is nowhere."""
+    """Raises SmileError if the stream is nowhere, or if archive and log have different ones of this name."""
     archived_tick, gaps, events = -1, Coverage.empty(), 0
     archived = sources.archived().get(stream)
     if archived is not None:
@@ -68,6 +74,12 @@ def held(sources: Sources, stream: str) -> Held:
     for folder in sources.folders:
         with reading(folder) as reader:
             log = reader.streams().get(stream)
+            if log is not None and archived is not None and not archived.is_of(reader, log):
+                raise SmileError(
+                    f"the archive {sources.archive} is not of the log in {folder}, which does not have the event of"
+                    f" stream `{stream}` that the archive has at {said(archived.horizon)}; name another one with"
+                    " --archive (a new folder for none)"
+                )
         if log is not None:
             return Held(stream, archived_tick, gaps, events, folder, log)
     if archived is None:
@@ -76,7 +88,12 @@ def held(sources: Sources, stream: str) -> Held:
 
 
 def require_events(
-    sources: Sources, wanted: Mapping[str, Coverage], *, archive_is_all: bool = False, accept_loss: bool = False
+    sources: Sources,
+    wanted: Mapping[str, Coverage],
+    *,
+    archive_is_all: bool = False,
+    accept_loss: bool = False,
+    loss_remedy: str = LOSS_COMPUTED,
 ) -> int:
     """SmileError unless all events in these ticks can be read. How many there are, files and batches counted whole.
 
@@ -91,8 +108,7 @@ def require_events(
         lost = found.lost(ticks)
         if lost and not accept_loss:
             raise SmileError(
-                f"events of stream `{stream}` were lost in a repair, in ticks {lost.show_briefly()};"
-                " --accept-loss computes without them"
+                f"events of stream `{stream}` were lost in a repair, in ticks {lost.show_briefly()}; {loss_remedy}"
             )
         events += found.archived_events + _logged_events(found, ticks)
     return events

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler.bulk.expressions import spark_type
 from compiler.bulk.program import BulkProgram, bulk_program
 from compiler.bulk.writer import NotInBulk
 from mpl.typed import Column, Schema
 from runtime.log.reader import TicksGone
+from runtime.log.schema import NULLABLE
 from runtime.protocol.coverage import Coverage
 from smile.bulk.as_of import condition, held, require_events
 from smile.bulk.sources import Sources, reading
@@ -24,6 +25,9 @@ from smile.program import Program
 from smile.streams import StreamInput
 from smile.tables import table_rows
 from smile.values import decode
+
+if TYPE_CHECKING:
+    from runtime.bulk.columns import LoggedColumn
 
 LOCAL_EVENTS_MAX = 200_000
 """Of a log, read in this process and handed to Spark: some ten megabytes. More are read by Spark's workers."""
@@ -144,15 +148,15 @@ def events_in(
 
     The archive is read as the Parquet that it is; only what it does not have yet comes from the log.
     """
-    from runtime.bulk.archive_files import spark_path
+    from runtime.bulk.archive_files import spark_file
     from runtime.bulk.columns import canonical, logged_columns, spark_schema, tick_name
 
     stored = sources.columns_of(stream)
     columns, tick = {column.name: column for column in logged_columns(stored)}, tick_name(stored)
     chosen: list[str] = []
     for at, column in enumerate(schema.columns):
-        if not column.is_tick and column.name not in columns:
-            raise SmileError(f"the events of stream `{stream}` have no column `{column.name}`")
+        if not column.is_tick:
+            _check_column(stream, column, columns.get(column.name))
         chosen.append(f"{tick if column.is_tick else canonical(columns[column.name])} as c{at}")
     parts = []
     first, last = 0, ticks.highest()
@@ -170,7 +174,7 @@ def events_in(
         cut: list[str] = []
         for file in archived.files_in(0, last):
             is_whole = ticks.contains(Coverage.of((file.first_tick, file.last_tick)))
-            (whole if is_whole else cut).append(spark_path(sources.archive / file.path))
+            (whole if is_whole else cut).append(spark_file(sources.archive / file.path))
         if whole:  # without a condition on the tick, which is then not even read
             parts.append(reader.parquet(*whole))
         if cut:
@@ -186,6 +190,21 @@ def events_in(
     for part in parts[1:]:
         made = made.unionAll(part.selectExpr(*chosen))
     return made
+
+
+def _check_column(stream: str, column: Column, logged: LoggedColumn | None) -> None:
+    """A program that does not run may say anything about a stream; brokers have compared one that does."""
+    from runtime.bulk.columns import LoggedColumn
+
+    if logged is None:
+        raise SmileError(f"the events of stream `{stream}` have no column `{column.name}`")
+    is_null_new = logged.declared.endswith(NULLABLE) and not column.nullable
+    if is_null_new or not logged.is_like(LoggedColumn(column.name, str(column.type))):
+        declared = f"{column.type}{NULLABLE if column.nullable else ''}"
+        raise SmileError(
+            f"column `{column.name}` of stream `{stream}` was logged as {logged.declared}, and the program says"
+            f" {declared}; declare it as it was logged, and `extend` a column with a cast"
+        )
 
 
 def _logged(spark: Any, stream: str, sources: Sources, first: int, last: int, *, accept_loss: bool) -> Any:

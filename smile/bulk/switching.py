@@ -18,7 +18,7 @@ from runtime.client.errors import ConnectionClosed, RequestRefused
 from runtime.client.installing import LOOK_AGAIN_S, Installer, InstallFailed
 from runtime.plan import Plan
 from runtime.protocol.coverage import Coverage
-from smile.bulk.as_of import require_events, said
+from smile.bulk.as_of import LOSS_ACCEPTED, require_events, said
 from smile.bulk.install import Bases, make_checkpoints, not_in_bulk
 from smile.bulk.replay import replayed_checkpoints
 from smile.bulk.sources import Sources
@@ -87,7 +87,8 @@ class Holding:
             if name in self.bases
         }
         logs = [tables.get(name, name) for name in self.bases]
-        events = require_events(sources, {name: Coverage.prefix(as_of) for name in logs})
+        wanted = {name: Coverage.prefix(as_of) for name in logs}
+        events = require_events(sources, wanted, loss_remedy=LOSS_ACCEPTED)
         names = [installer.component for installer in self.installers]
         by_replay = not_in_bulk(self._program, names)
         by_spark = [name for name in names if name not in by_replay]

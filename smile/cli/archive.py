@@ -74,12 +74,15 @@ def archive(
 
 
 def _check(archive: Path, *, as_json: bool) -> None:
-    """Leaves with exit code 1 if a file is not what it was."""
+    """Leaves with exit code 1 if a file is not what it was, or if there is no archive at all."""
     from runtime.bulk.archive_files import verify_files
     from runtime.bulk.manifest import ArchiveError, read_manifest
 
     try:
-        count, wrong = len(read_manifest(archive).paths), verify_files(archive)
+        manifest = read_manifest(archive)
+        if not manifest.number:
+            fail(f"{archive} holds no archive: there is no manifest in it", Exit.FAILED)
+        count, wrong = len(manifest.paths), verify_files(archive)
     except (ArchiveError, OSError) as error:
         fail(str(error), Exit.FAILED)
     if as_json:
@@ -159,7 +162,7 @@ def _round(spark: Any, sources: Sources, *, compact: bool, accept_gaps: bool, qu
             merged = compact_archive(spark, target, watch=partial(watch, "merging files of")) if compact else 0
         except Unfinished as error:
             failed = {**error.failed, **failed}
-    except ArchiveBusy as error:
+    except (ArchiveBusy, OSError) as error:
         raise _TryAgain(str(error)) from error
     except ArchiveError as error:
         raise SmileError(str(error)) from error

@@ -14,6 +14,7 @@ import typer
 from smile.cli.cells import json_row
 from smile.cli.completing import views
 from smile.cli.connecting import TIMEOUT_S, Address, AsJson, KeysFile, Timeout
+from smile.cli.files import fail
 from smile.cli.histories import (
     AcceptLoss,
     ArchiveFolder,
@@ -60,6 +61,8 @@ def recompute(
     from smile.bulk.recompute import plan_of, spark_errors
     from smile.bulk.recompute import recompute as recompute_view
 
+    if install and (accept_loss or output is not None):
+        fail(f"{'--accept-loss' if accept_loss else '--output'} is for views that are computed, not for --install")
     tick = tick_of(as_of)
     sources = find_sources(archive, data)
     with past(program, address, keys, timeout) as before:

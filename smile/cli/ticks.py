@@ -11,7 +11,7 @@ import time
 
 from smile.cli.files import fail
 
-_ZONED = re.compile(r"(.*\d:\d\d.*?)\s*([+-])(\d\d):?(\d\d)", re.ASCII)
+_ZONED = re.compile(r"(.*\d:\d\d.*?)\s*([+-])([01]\d|2[0-3]):?([0-5]\d)", re.ASCII)
 _HOUR_US, _MINUTE_US = 3_600_000_000, 60_000_000
 
 

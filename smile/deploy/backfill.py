@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from runtime.plan import Plan
 from runtime.protocol.coverage import NO_TICK, Coverage
-from smile.bulk.as_of import held, require_events
+from smile.bulk.as_of import LOSS_ACCEPTED, held, require_events
 from smile.bulk.sources import Sources
 from smile.deploy.bundles import components_of
 from smile.deploy.deployment import Deployment
@@ -80,7 +80,8 @@ def _history(stream: str, standing: Mapping[str, Any], sources: Sources | None) 
         logged = held(sources, stream).log
         if logged is not None:  # the broker says what may be trimmed, which may be more than what is
             is_trimmed = logged.trimmed_tick > NO_TICK
-        events = require_events(sources, {stream: Coverage.prefix(standing.get("horizon_tick", NO_TICK))})
+        wanted = {stream: Coverage.prefix(standing.get("horizon_tick", NO_TICK))}
+        events = require_events(sources, wanted, loss_remedy=LOSS_ACCEPTED)
     except SmileError as error:
         return History(stream, is_trimmed, None, str(error))
     return History(stream, is_trimmed, events)

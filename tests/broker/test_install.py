@@ -388,7 +388,7 @@ def test_a_state_older_than_what_was_acknowledged_before_the_hold_is_refused(net
     assert bulk.bulk_horizon is not None
     bench = Bench(net, home, Shelf(bulk.bulk_horizon + 1))
     bench.install("Sold", bulk)
-    assert "acknowledged" in bench.installing.status()["Sold"]["reason"]
+    assert "Compute it as of that tick or a later one" in bench.installing.status()["Sold"]["reason"]
 
 
 @pytest.mark.parametrize("view", ["Sold", "Leaders"])

@@ -139,8 +139,9 @@ def test_files_are_of_this_machine_and_their_paths_absolute(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster's default file system is another one, and its processes run in other folders."""
-    (tmp_path / "a b%20c").mkdir()
-    monkeypatch.chdir(tmp_path / "a b%20c")
+    folder = tmp_path / "a b%20c" / "[1]{x,y}*?\\"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
     monkeypatch.setattr(archiving, "COMPACT_FILES_MIN", 2)
     program = smile.compile("stream `my S`(a int); view V = from `my S` |> aggregate n := count();")
     spark.conf.set("fs.defaultFS", "hdfs://127.0.0.1:9/")
@@ -320,6 +321,13 @@ def test_two_writers_cannot_both_be_next(tmp_path: Path) -> None:
     with pytest.raises(ArchiveBusy, match="manifest 1"):
         write_manifest(tmp_path, one)
     assert read_manifest(tmp_path) == one
+
+
+def test_copies_beside_manifests_are_none(tmp_path: Path) -> None:
+    write_manifest(tmp_path, Manifest(1, {"S": ArchivedStream((("a", "int"),), horizon=7)}))
+    for name in ("0000000002 (copy).json", "2.json", "0000000002.json.bak"):
+        (tmp_path / "manifests" / name).write_text("{")
+    assert read_manifest(tmp_path).number == 1
 
 
 def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:

@@ -175,6 +175,24 @@ def test_following_archives_what_comes_until_it_is_told_to_stop(
     assert ticks_in(tmp_path / "archive") == ticks_of(1, 3)
 
 
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(
+    log: Log, tmp_path: Path, follow: Callable[[Callable[[int], object]], Result]
+) -> None:
+    log.publish(1)
+    (tmp_path / "archive").write_text("a file")
+
+    def pause(number: int) -> None:
+        if number == 2:  # somebody has made room for it
+            (tmp_path / "archive").unlink()
+        if number == 3:
+            raise KeyboardInterrupt
+
+    result = follow(pause)
+    assert "File exists: " in result.stderr.splitlines()[0]
+    assert "trying again" in result.stderr.splitlines()[0]
+    assert ticks_in(tmp_path / "archive") == ticks_of(1)
+
+
 def test_a_run_waits_for_another_one(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log.publish(1)
     other = ExitStack()
@@ -261,6 +279,8 @@ def test_archived_files_are_checked_without_spark(log: Log, tmp_path: Path) -> N
     def check(*more: str) -> Result:
         return CliRunner().invoke(app, ["archive", "--check", "--archive", str(target), *more])
 
+    nowhere = CliRunner().invoke(app, ["archive", "--check", "--archive", str(tmp_path / "unmounted")])
+    assert (nowhere.exit_code, "holds no archive" in nowhere.stderr) == (Exit.FAILED, True)
     assert check().exit_code == 0
     assert "2 files, all as they were written" in check().stdout
     first, second = sorted((target / "streams" / "S").glob("*.parquet"))

@@ -13,8 +13,14 @@ from runtime.batch import Batch
 from runtime.bulk import manifest as manifests
 from runtime.bulk.archive_files import written
 from runtime.bulk.manifest import RETIRED_KEPT_S, ArchivedFile, ArchivedStream, ArchiveError, Manifest, read_manifest
+from runtime.bulk.source import SmileSource, SourceError
 from runtime.log.sqlite import LogDirectory, SqliteLog
+from runtime.protocol.coverage import Coverage
 from runtime.values import Value
+from smile.bulk.as_of import require_events
+from smile.bulk.sources import Sources
+from smile.deploy.backfill import histories
+from smile.errors import SmileError
 from tests.bulk import archives
 from tests.bulk.archives import PlainFrame, archive, ticks_in
 
@@ -75,9 +81,13 @@ def test_lost_ticks_are_gaps_and_are_filled_when_the_log_has_them_again(log: Log
     assert found.complete_tick == 14
     assert found.gaps_in(0, 20) == ((15, 20),)
     assert found.gaps_in(26, 100) == ()
+    # A state that goes on cannot do without them, and is told what helps.
+    sources, status = Sources(target, (log.directory.folder,)), {"b": {"components": {"S": {"horizon_tick": 41}}}}
+    assert "smile repair DIR --accept-loss" in histories(["S"], status, sources)["S"].missing
     # Somebody has said that the loss is to be accepted: then these ticks are silence, and no gap.
     log.lose()
     assert archive(target, log.directory.folder)[0].gaps == ()
+    assert histories(["S"], status, sources)["S"].missing == ""
     assert stream_in(target).complete_tick == 41
     assert len(ticks_in(target)) == 6
 
@@ -109,6 +119,40 @@ def test_another_log_of_the_same_name_is_refused(log: Log, tmp_path: Path) -> No
     with pytest.raises(ArchiveError, match=r"is not of the log in .*other"):
         archive(target, other.directory.folder)
     other.directory.close()
+
+
+def test_an_archive_and_a_log_that_are_not_of_one_stream_are_not_read_together(log: Log, tmp_path: Path) -> None:
+    """Somebody has begun anew with empty data folders, and the archive of before is still there."""
+    target, here = tmp_path / "archive", log.directory.folder
+    log.publish(1, 2)
+    archive(target, here)
+    other = Log(tmp_path / "other")
+    other.publish(4)
+    there = other.directory.folder
+    wanted = {"S": Coverage.prefix(41)}
+    with pytest.raises(SmileError, match=r"is not of the log in .*other.* `S` .*at tick 21 .*name another one"):
+        require_events(Sources(target, (there,)), wanted)
+    with pytest.raises(SourceError, match=r"is not of the log in .*other"):
+        SmileSource({"stream": "S", "archive": str(target), "data": str(there)})._origin()
+    assert require_events(Sources(tmp_path / "new", (there,)), wanted) == 2
+    # The log that it is of may have forgotten the events by which one could tell.
+    log.publish(3)
+    log.trim(21)
+    assert require_events(Sources(target, (here,)), {"S": Coverage.prefix(31)}) == 6
+    SmileSource({"stream": "S", "archive": str(target), "data": str(here)})._origin()
+    other.directory.close()
+
+
+def test_a_stream_without_events_is_known_to_have_none(log: Log, tmp_path: Path) -> None:
+    target = tmp_path / "archive"
+    (done,) = archive(target, log.directory.folder)
+    assert (done.events, done.horizon) == (0, -1)
+    alone = Sources(target, ())
+    assert (alone.columns_of("S"), alone.latest(["S"])) == (tuple(COLUMNS), {"S": -1})
+    assert require_events(alone, {"S": Coverage.prefix(50)}, archive_is_all=True) == 0
+    log.publish(1)
+    assert archive(target, log.directory.folder)[0].events == 2
+    assert ticks_in(target) == [10, 11]
 
 
 def test_columns_may_be_added_and_nothing_else(log: Log, tmp_path: Path) -> None:

@@ -182,6 +182,39 @@ def test_edges_mean_the_same(spark: SparkSession) -> None:
                 assert type(left) is type(right), (text, row)
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "values"),
+    [
+        ("round(x, 8)", "x", (123456.123456789, -0.5, 0.0, 2e-9, 9e18, 1e22, -1e300)),
+        ("round(x, 18)", "x", (123456.123456789, 0.1234567890123456789, 2.0**53 + 2, 1e22, None)),
+        ("round(x, 4)", "x", (0.00044999999999999993, 0.00045, 1.00005, -0.00005)),
+        ("cast(x as decimal(18,18))", "x", (0.1234567890123456789, 5e-19, -4.9e-19)),
+        ("cast(x as decimal(18,4))", "x", (0.00044999999999999993, 0.00045, 1e13)),
+        ("cast(t as decimal(10,2))", "t", ("0.44499", "-0.44499", "0.445", "7", "0.4" + "4" * 38, "-00.005")),
+        ("cast(t as decimal(18,18))", "t", ("0.1234567890123456785", "0.12345678901234567849", "-0.5")),
+        ("i / cast(x as decimal(18,18))", "x", (0.5, -0.25, 1e-3)),
+        ("1000000000000000 * i / cast(x as decimal(18,18))", "x", (None,)),
+        ("regexp_match(t, '[&&a]')", "t", ("&", "a", "b", "a&&")),
+        ("regexp_extract(t, '[^&&a]+', 0)", "t", ("&", "ab", "b&c")),
+    ],
+)
+def test_long_numbers_and_texts_mean_the_same(
+    spark: SparkSession, text: str, column: str, values: tuple[Value, ...]
+) -> None:
+    at = "ijdexytubwl".index(column)
+    rows = tuple((*ROWS[0][:at], value, *ROWS[0][at + 1 :]) for value in values)
+    ((_, expected, found),) = both(spark, [text], rows)
+    assert found == expected
+
+
+def test_an_average_beyond_64_bits_stops_the_query(spark: SparkSession) -> None:
+    text = f"{STREAM}view V = from S |> aggregate a := avg(i);"
+    bulk = bulk_program(check(Source("functions.mpl", text)).require().program, "V")
+    source = spark.createDataFrame([(10**13, *ROWS[0][1:], 0)], COLUMNS)
+    with pytest.raises(PySparkException, match="the average is too large"):
+        evaluate_bulk(bulk.load(), bulk.constants, {"S": source}).collect()
+
+
 def _has_values(text: str) -> bool:
     program = check(Source("functions.mpl", f"{STREAM}view V = from S |> extend r := {text};")).require().program
     node = program.views["V"].relation
@@ -214,6 +247,7 @@ def _has_values(text: str) -> bool:
         ),
         *("cast(1000000 * i as decimal(6,2))", "x * 1e308 * 1e10", "parse_time(t, '%Y')", "truncate(w, l - 90 s)"),
         *("cast(t as bool)", "cast(t as text(3))", "e * 999999999.99 * 9999999.99"),
+        "4611686018427387904 / (e - 1.0)",  # of the quotient the lower 64 bits are zero
     ],
 )
 def test_what_has_no_value_stops_the_query(spark: SparkSession, text: str) -> None:

@@ -108,6 +108,8 @@ def test_commands_say_what_is_wrong_before_spark_is_started(tmp_path: Path) -> N
         (["query", "W", "--as-of", "5", *places], Exit.USAGE, "has no view, stream or table `W`"),
         (["query", "V", *places], Exit.USAGE, "add --as-of"),
         (["recompute", "W", *places], Exit.USAGE, "has no view `W`"),
+        (["recompute", "V", "--install", "--accept-loss", *places], Exit.USAGE, "--accept-loss is for views"),
+        (["recompute", "V", "--install", "--output", "v", *places], Exit.USAGE, "--output is for views"),
         (["query", "V", "--as-of", "5", "--data", str(tmp_path)[:-1] + "?"], Exit.USAGE, "holds no log"),
         (
             ["recompute", "V", "--data", str(tmp_path), "--address", "tcp://127.0.0.1:1", "--timeout", "0.2"],

@@ -87,6 +87,32 @@ def test_unknown_views_and_missing_events_are_named(spark: SparkSession, tmp_pat
         recompute(spark, program, "V", Sources(None, ()), as_of=3)
 
 
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        ("a decimal(10,2), b int null, c enum('x', 'y')", ""),
+        ("a decimal(10,2), b int null, c text", ""),
+        ("a decimal(10,4), b int null, c text", r"`a` .* was logged as decimal\(10,2\).* says decimal\(10,4\)"),
+        ("a text, b int null, c text", "`a` .* says text"),
+        ("a decimal(10,2), b duration null, c text", "`b` .* says duration null"),
+        ("a decimal(10,2), b int, c text", "`b` .* was logged as int null, and the program says int;"),
+    ],
+)
+def test_a_program_that_means_other_columns_is_refused(
+    spark: SparkSession, tmp_path: Path, declared: str, problem: str
+) -> None:
+    logged = smile.compile("stream S(a decimal(10,2), b int null, c enum('x', 'y')); view V = from S;")
+    with smile.run(logged, data=tmp_path) as system:
+        system.publish("S", {"a": "12.50", "b": None, "c": "x"})
+        rows = system.rows("V")
+    program, sources = smile.compile(f"stream S({declared}); view V = from S;"), Sources(None, (tmp_path,))
+    if not problem:
+        assert recompute(spark, program, "V", sources).rows() == rows
+        return
+    with pytest.raises(smile.SmileError, match=problem):
+        recompute(spark, program, "V", sources)
+
+
 @pytest.mark.parametrize("by_workers", [True, False])
 def test_what_leaves_the_log_meanwhile_comes_from_the_archive(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, by_workers: bool
@@ -137,6 +163,8 @@ def test_what_is_missing_or_damaged_is_said_in_one_line(tmp_path: Path) -> None:
     file.rename(tmp_path / "kept")
     assert "Path does not exist" in said()
     assert "restore it from a copy" in said()
+    file.write_bytes((tmp_path / "kept").read_bytes()[:-20])
+    assert "restore it from a copy; `smile archive --check` says which are damaged" in said()
     (tmp_path / "kept").rename(file)
     with sqlite3.connect(data / "events.sqlite") as connection:
         connection.execute("update batches set checksum = checksum + 1")

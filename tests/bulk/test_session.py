@@ -156,7 +156,10 @@ def test_moments_are_ticks(text: str | None, expected: int | None) -> None:
     assert tick_of(text) == expected
 
 
-@pytest.mark.parametrize("text", ["yesterday", "1969-12-31", "99999999999999999999", "1970-01-01 00:00 +02:00", "²"])
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "1969-12-31", "99999999999999999999", "1970-01-01 00:00 +02:00", "²", "2026-01-31 12:00 +99:99"],
+)
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(typer.Exit) as left:
         tick_of(text)
