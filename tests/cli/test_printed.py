@@ -1,0 +1,61 @@
+"""Goal: where nothing can be printed, every command ends with one line, or with none, and a documented exit code."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smile.cli.exits import Exit
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "stream S (x int);\nview V = from S |> where x > 1;\n"
+COMMANDS = [("check", "p.mpl"), ("explain", "p.mpl"), ("explain", "p.mpl", "--json"), ("fmt", "-"), ("--help",)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.mpl").write_text(PROGRAM)
+    return tmp_path
+
+
+def smile(*arguments: str, folder: Path, output: int | None) -> tuple[int, str]:
+    """Exit code and standard error; None for an output that is closed."""
+    command = [sys.executable, "-m", "smile", *arguments]
+    if output is None:
+        command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    with (folder / "p.mpl").open() as program:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=program,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_said_in_one_line(command: tuple[str, ...], folder: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        code, said = smile(*command, folder=folder, output=full.fileno())
+    assert (code, said) == (Exit.USAGE, "smile: cannot write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_when_nobody_reads_any_more_nothing_is_said(command: tuple[str, ...], folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert smile(*command, folder=folder, output=writer) == (Exit.UNREAD, "")
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_output_that_is_closed_is_wanted_by_nobody(command: tuple[str, ...], folder: Path) -> None:
+    assert smile(*command, folder=folder, output=None) == (Exit.OK, "")
