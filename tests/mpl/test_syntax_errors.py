@@ -68,6 +68,7 @@ def only(text: str) -> Diagnostic:
         ("view v = from S |> where a = '\u202e';", "MPL0111", "\u202e"),
         ("view v = from S |> where a = '\ud800';", "MPL0111", "\ud800"),
         ("view v\ufeff = from S;", "MPL0111", "\ufeff"),
+        ("stream S (a int); -- one\rview v = from S;\r\n", "MPL0111", "\r"),
         ("view v = select a from S;", "MPL0112", "select"),
         ("view v = from S |> select a;", "MPL0112", "select"),
         ("view v = from S group by a;", "MPL0112", "group"),
