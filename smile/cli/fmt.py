@@ -77,13 +77,19 @@ def _difference(source: Source, formatted: str) -> str:
 
 
 def _write(file: str, formatted: str, changed: bool, *, quiet: bool) -> None:
+    """In place of what was there, or not at all: on a full disk the program stays as it was."""
+    from runtime.files import write_durably
+
     if file == STDIN:
         sys.stdout.buffer.write(formatted.encode("utf-8"))
         return
     if not changed:
         return
     try:
-        Path(file).write_bytes(formatted.encode("utf-8"))
+        program = Path(file).resolve()  # what a link leads to
+        mode = program.stat().st_mode
+        write_durably(program, [formatted.encode("utf-8")])
+        program.chmod(mode)
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror or error}")
     if not quiet:

@@ -1,6 +1,8 @@
 """The command line as a user meets it: exit codes, what goes to which stream, files left alone or rewritten."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,29 @@ def test_fmt_leaves_a_broken_file_alone(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "error[MPL01" in result.stderr
     assert file.read_text() == "view V = from;\n"
+
+
+def test_fmt_leaves_a_file_alone_that_cannot_be_written_as_a_whole(tmp_path: Path) -> None:
+    """As on a full disk: no file may be longer than ten bytes here."""
+    file = tmp_path / "a.mpl"
+    file.write_text("STREAM S(a   int);\n")
+    limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (10, 10)); from smile.cli import main; main()"
+    command = [sys.executable, "-c", limited, "fmt", str(file)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert file.read_text() == "STREAM S(a   int);\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_fmt_keeps_links_and_modes(tmp_path: Path) -> None:
+    file, link = tmp_path / "a.mpl", tmp_path / "link.mpl"
+    file.write_text("STREAM S(a   int);\n")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    assert run("fmt", str(link)).exit_code == 0
+    assert file.read_text() == "stream S (a int);\n"
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_fmt_of_standard_input_goes_to_standard_output() -> None:
