@@ -31,7 +31,7 @@ from mpl.types import (
     Type,
 )
 
-__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "shown_operand", "unify"]
+__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "says_time", "shown_operand", "unify"]
 
 _WRITTEN = {
     "int": "`42`",
@@ -130,10 +130,11 @@ def enum_help(text: str, type: EnumType) -> str:
 def repair(expr: Expr, wanted: Type) -> str | None:
     """A help line: how to write this value so that it has the wanted type."""
     if isinstance(expr, Const) and isinstance(expr.value, str) and isinstance(expr.type, TextType):
-        return _repair_text(expr.value, wanted)
+        return _repair_text(expr, wanted)
     written = shown_operand(expr)
     if isinstance(expr.type, IntType) and isinstance(wanted, DurationType):
-        return f"a duration has a unit: `{written} s`" if isinstance(expr, Const) else f"write `{written} * 1 s`"
+        is_literal = re.fullmatch(r"-?\d+", expr.span.quoted)
+        return f"a duration has a unit: `{expr.span.quoted} s`" if is_literal else f"write `{written} * 1 s`"
     if isinstance(expr.type, DurationType) and is_number(wanted):
         return f"`{written} / 1 s` is the number of seconds"
     if isinstance(expr.type, IntType) and isinstance(wanted, TimeType):
@@ -149,17 +150,22 @@ def shown_operand(expr: Expr) -> str:
     return written if re.fullmatch(r"[\w.]+", written) else f"({written})"
 
 
-def _repair_text(text: str, wanted: Type) -> str | None:
+def says_time(expr: Const) -> bool:
+    """Whether the text could be the one of a time literal."""
+    try:
+        time_of_literal(str(expr.value))
+    except EvaluationError:
+        return False
+    return True
+
+
+def _repair_text(text: Const, wanted: Type) -> str | None:
     if isinstance(wanted, TimeType):
-        try:
-            time_of_literal(text)
-        except EvaluationError:
-            return "a time is written `time '2026-01-31 12:00:00'`"
-        return f"write `time '{text}'`"
+        return f"write `time '{text.value}'`" if says_time(text) else "a time is written `time '2026-01-31 12:00:00'`"
     if isinstance(wanted, DurationType):
         return "a duration is written with a unit and without quotes: `10 s`"
     try:
-        cast_value(text, TextType(), wanted)
+        cast_value(text.value, TextType(), wanted)
     except (EvaluationError, AssertionError):
         return None
-    return f"write `{text}` without the quotes"
+    return f"write `{text.value}` without the quotes"
