@@ -97,7 +97,7 @@ def report_taken(name: nodes.Name, taken: set[str], context: Context, verb: str)
     """Reports a new column whose name is taken; True if it was."""
     if name.text not in taken:
         return False
-    remedy = "choose another name, or `project all but` the old column first"
+    remedy = "choose another name, or `rename` the other one first"
     if verb == "rename":
         remedy = "choose another name"
     context.diagnostics.report(
