@@ -155,6 +155,15 @@ def test_explain_draws_stages(form: str, sign: str) -> None:
         assert sign in result.stdout
 
 
+@pytest.mark.parametrize(
+    "options", [("--stage", "graph", "--json"), ("--stage", "code", "Sold"), ("--format", "dot"), ("--format", "soup")]
+)
+def test_explain_leaves_no_option_unheeded(options: tuple[str, ...]) -> None:
+    result = run("explain", "examples/tickets/tickets.mpl", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--stage" in result.stderr
+
+
 def test_unknown_stages_and_formats_exit_with_2() -> None:
     assert run("explain", "examples/tickets/tickets.mpl", "--stage", "soup").exit_code == 2
     assert run("explain", "examples/tickets/tickets.mpl", "--stage", "graph", "--format", "png").exit_code == 2
