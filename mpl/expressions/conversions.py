@@ -103,6 +103,14 @@ def assign(expr: Expr, type: Type, what: str, diagnostics: Diagnostics, *, only_
             f"not among {type}",
             help=enum_help(expr.value, type),
         )
+    elif isinstance(type, DecimalType) and isinstance(expr, Const) and isinstance(expr.type, IntType | DecimalType):
+        diagnostics.report(
+            codes.VALUE_TYPE,
+            expr.span,
+            f"{what} is {type}, which has no {expr.span.quoted}",
+            "too large, or too many digits after the point",
+            help=f"{type} has {type.precision - type.scale} digits before the point and {type.scale} after it",
+        )
     else:
         diagnostics.report(
             codes.VALUE_TYPE,
@@ -141,7 +149,9 @@ def repair(expr: Expr, wanted: Type) -> str | None:
         return f"`time '1970-01-01' + {written} * 1 s` if it counts seconds"
     if isinstance(expr.type, TimeType) and is_number(wanted):
         return f"`epoch({written})` is the number of seconds since 1970"
-    return f"write `cast({expr.span.quoted} as {wanted})`" if can_cast(expr.type, wanted) else None
+    if not can_cast(expr.type, wanted) or (isinstance(expr, Const) and not _says(expr, wanted)):
+        return None
+    return f"write `cast({expr.span.quoted} as {wanted})`"
 
 
 def shown_operand(expr: Expr) -> str:
@@ -164,8 +174,13 @@ def _repair_text(text: Const, wanted: Type) -> str | None:
         return f"write `time '{text.value}'`" if says_time(text) else "a time is written `time '2026-01-31 12:00:00'`"
     if isinstance(wanted, DurationType):
         return "a duration is written with a unit and without quotes: `10 s`"
+    return f"write `{text.value}` without the quotes" if _says(text, wanted) else None
+
+
+def _says(expr: Const, wanted: Type) -> bool:
+    """Whether the constant, cast, is a value of that type."""
     try:
-        cast_value(text.value, TextType(), wanted)
+        cast_value(expr.value, expr.type, wanted)
     except (EvaluationError, AssertionError):
-        return None
-    return f"write `{text.value}` without the quotes"
+        return False
+    return True
