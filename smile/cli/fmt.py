@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import sys
 from pathlib import Path
@@ -72,8 +73,9 @@ def _formatted(source: Source) -> str | None:
 
 
 def _difference(source: Source, formatted: str) -> str:
-    before, after = source.text.splitlines(keepends=True), formatted.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)"))
+    before, after = (list(io.StringIO(text, newline="\n")) for text in (source.text, formatted))
+    lines = difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _write(file: str, formatted: str, changed: bool, *, quiet: bool) -> None:

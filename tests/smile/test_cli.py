@@ -80,6 +80,20 @@ def test_fmt_rewrites_and_then_leaves_alone(tmp_path: Path) -> None:
     assert file.read_text() == formatted
 
 
+def test_fmt_prints_differences_that_patch_takes(tmp_path: Path) -> None:
+    """Also for a last line without an end, and for characters that are ends of lines to some."""
+    file = tmp_path / "a.mpl"
+    file.write_text("-- one\u2028two\nSTREAM S(a   int);")
+    lines = run("fmt", "--diff", str(file)).stdout.split("\n")
+    assert lines[3:] == [
+        " -- one\u2028two",
+        "-STREAM S(a   int);",
+        "\\ No newline at end of file",
+        "+stream S (a int);",
+        "",
+    ]
+
+
 def test_fmt_leaves_a_broken_file_alone(tmp_path: Path) -> None:
     file = tmp_path / "broken.mpl"
     file.write_text("view V = from;\n")
