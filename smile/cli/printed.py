@@ -47,22 +47,32 @@ def run_and_print(command: Callable[[], None]) -> None:
             line_buffering=bool(before.line_buffering),
         )
     try:
-        try:
-            command()
-        finally:
-            sys.stdout.flush()
+        _run_and_flush(command)
+    except KeyboardInterrupt:
+        _leave(Exit.INTERRUPTED)
     except (OSError, SystemExit) as error:
         failure = error.__context__ if isinstance(error, SystemExit) else error  # typer ends where nobody reads
         if not isinstance(failure, Unwritten):
             raise
-        _leave(failure)
+        if failure.errno == errno.EPIPE:
+            _leave(Exit.UNREAD)
+        with suppress(OSError):
+            sys.stderr.write(f"smile: cannot write the output: {failure.strerror}\n")
+        _leave(Exit.USAGE)
 
 
-def _leave(failure: Unwritten) -> NoReturn:
-    """What is left to print goes nowhere: Python would try to write it once more at the very end, and complain."""
+def _run_and_flush(command: Callable[[], None]) -> None:
+    try:
+        command()
+    except SystemExit as left:
+        if left.code == Exit.INTERRUPTED:  # perhaps because nobody reads: no waiting for that once more
+            raise KeyboardInterrupt from None
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+
+
+def _leave(code: Exit) -> NoReturn:
+    """What is left to print goes nowhere: Python would try to write it once more at the very end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), STANDARD_OUTPUT)
-    if failure.errno == errno.EPIPE:
-        sys.exit(Exit.UNREAD)
-    with suppress(OSError):
-        sys.stderr.write(f"smile: cannot write the output: {failure.strerror}\n")
-    sys.exit(Exit.USAGE)
+    sys.exit(code)

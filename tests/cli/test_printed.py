@@ -1,13 +1,18 @@
 """Goal: where nothing can be printed, every command ends with one line, or with none, and a documented exit code."""
 
+import fcntl
 import os
+import signal
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
 
 from smile.cli.exits import Exit
+from tests.measures import PATIENCE_S, eventually
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "stream S (x int);\nview V = from S |> where x > 1;\n"
@@ -54,6 +59,32 @@ def test_when_nobody_reads_any_more_nothing_is_said(command: tuple[str, ...], fo
         assert smile(*command, folder=folder, output=writer) == (Exit.UNREAD, "")
     finally:
         os.close(writer)
+
+
+PRINTS_TOO_MUCH = """
+import sys
+from smile.cli.printed import run_and_print
+run_and_print(lambda: sys.stdout.write("x" * (int(sys.argv[1]) + 100)) and None)
+"""
+
+
+def test_a_reader_that_does_not_read_cannot_keep_it_from_ending_by_ctrl_c() -> None:
+    """A pipe that is full: what is printed last waits in a buffer until the command has done its work."""
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)
+    command = [sys.executable, "-c", PRINTS_TOO_MUCH, str(size)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        os.close(writer)
+        eventually(lambda: waiting_in(reader) == size, "the pipe to be full")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    os.close(reader)
+    assert (process.returncode, said) == (Exit.INTERRUPTED, "")
+
+
+def waiting_in(pipe: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
