@@ -90,3 +90,11 @@ def waiting_in(pipe: int) -> int:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_that_is_closed_is_wanted_by_nobody(command: tuple[str, ...], folder: Path) -> None:
     assert smile(*command, folder=folder, output=None) == (Exit.OK, "")
+
+
+def test_the_code_is_right_also_where_the_reason_cannot_be_said(folder: Path) -> None:
+    command = [sys.executable, "-m", "smile", "check", "nowhere.mpl"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=folder, stderr=full, env=environment, check=False)
+    assert done.returncode == Exit.USAGE
