@@ -64,7 +64,9 @@ class StreamInput:
         self._until_us: int | None = None
         self._newest_us: int | None = None
         unique: tuple[tuple[int, ...], ...] = (schema.key,)
+        self._twice = "is there twice: it is the `key` of the table"
         if isinstance(declared, Stream):
+            self._twice = "was published before: the stream is `unique` by it"
             unique = declared.unique
             self._time = None if declared.event_time is None else where[declared.event_time]
             self._late_us, self._until_us = declared.late_us, declared.until_us
@@ -216,7 +218,7 @@ class StreamInput:
             if key in unique.taken or key in seen:
                 value = [self._shown(position, columns[position][row]) for position in unique.positions]
                 shown = value[0] if len(value) == 1 else tuple(value)
-                problems.append(Problem(names, shown, "was published before: the stream is `unique` by it", row))
+                problems.append(Problem(names, shown, self._twice, row))
                 if len(problems) >= PROBLEMS_SHOWN_MAX:
                     return
             seen.add(key)

@@ -32,16 +32,24 @@ def table_rows(program: Program, table: Table, given: Mapping[str, object]) -> o
 
 def read_table_text(table: Table, lines: Iterable[str]) -> list[dict[str, object]]:
     """The first line names the columns; an empty cell of a column that may be null is null."""
-    types = {column.name: (column.type, column.nullable) for column in table.schema.columns}
+    columns = {column.name: column for column in table.schema.columns}
+    # Not strict, a quote that is not closed would swallow the rest.
+    records = filter(None, csv.reader(lines, strict=True))
+    names = [name.removeprefix("\ufeff").strip() for name in next(records, [])]
+    for at, name in enumerate(names):
+        if name not in columns or name in names[:at]:
+            rule = "is there twice" if name in columns else f"is none of its columns: it has {', '.join(columns)}"
+            raise PublishError(table.name, [Problem(None, name, f"the first line: `{name}` {rule}")])
     rows: list[dict[str, object]] = []
-    for number, record in enumerate(csv.DictReader(lines)):
+    for number, cells in enumerate(records):
+        if len(cells) != len(names):
+            rule = f"it has {len(cells)} cells, the first line names {len(names)} columns"
+            raise PublishError(table.name, [Problem(None, cells, rule, number)])
         row: dict[str, object] = {}
-        for name, text in record.items():
-            if name not in types or text is None:
-                raise PublishError(table.name, [Problem(None, text, f"a cell outside its columns: {text!r}", number)])
-            type_, nullable = types[name]
+        for name, text in zip(names, cells, strict=True):
+            column = columns[name]
             try:
-                row[name] = None if text == "" and nullable else from_text(text, type_)
+                row[name] = None if text == "" and column.nullable else from_text(text, column.type)
             except Refused as refused:
                 raise PublishError(table.name, [Problem(name, text, str(refused), number)]) from None
         rows.append(row)

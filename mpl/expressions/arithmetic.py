@@ -10,8 +10,9 @@ from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics
 from mpl.expressions.build import apply, constant, error, is_error
 from mpl.expressions.calls import call_library, report_problem
-from mpl.expressions.conversions import repair
+from mpl.expressions.conversions import repair, says_time
 from mpl.functions import BY_NAME
+from mpl.functions.casts import can_cast
 from mpl.source import Span
 from mpl.typed import Apply, Const, Expr
 from mpl.types import DecimalType, DurationType, EnumType, FloatType, IntType, NullType, TextType, TimeType
@@ -86,19 +87,26 @@ def _help(symbol: str, left: Expr, right: Expr) -> str | None:
     types = (left.type, right.type)
     if all(isinstance(each, TextType | EnumType) for each in types):
         return "`||` joins texts" if symbol == "+" else "cast texts to numbers first: `cast(x as int)`"
-    if symbol == "+" and isinstance(left.type, TextType | EnumType):
+    if symbol == "+" and isinstance(left.type, TextType | EnumType) and can_cast(right.type, TextType()):
         return f"to join texts write `|| cast({right.span.quoted} as text)`"
     for operand, other in ((right, left), (left, right)):
-        if isinstance(other.type, TimeType | DurationType) and isinstance(operand, Const) and symbol in "+-":
-            if isinstance(operand.type, IntType):
-                return f"a duration has a unit: `{operand.span.quoted} s`"
-            if isinstance(operand.type, TextType):
-                return repair(operand, TimeType() if isinstance(left.type, TimeType) else DurationType())
+        if isinstance(operand, Const) and isinstance(other.type, TimeType | DurationType) and symbol in "+-":
+            return _repair_constant(symbol, left, right, operand)
         if isinstance(operand.type, DurationType) and isinstance(other.type, DecimalType | FloatType):
+            if symbol in "+-":
+                return repair(operand, other.type)
             return "a duration is multiplied and divided by int; `cast(x as int)` or a smaller unit helps"
         if is_number(other.type) and isinstance(operand.type, TextType | EnumType):
-            return repair(operand, other.type) or f"write `cast({operand.span.quoted} as {other.type})`"
+            return repair(operand, other.type)
     return None
+
+
+def _repair_constant(symbol: str, left: Expr, right: Expr, operand: Const) -> str | None:
+    """For one operand next to a time or duration: the time or duration that was meant, where it can stand there."""
+    wanted = TimeType() if isinstance(operand.type, TextType) and says_time(operand) else DurationType()
+    meant = constant(0, wanted, operand.span)
+    result = BY_NAME[FUNCTIONS[symbol]].result((meant, right) if operand is left else (left, meant))
+    return repair(operand, wanted) if result is not None else None
 
 
 def check_negation(node: nodes.Negate, check_operand: Callable[[], Expr], diagnostics: Diagnostics) -> Expr:

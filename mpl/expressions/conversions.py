@@ -31,7 +31,7 @@ from mpl.types import (
     Type,
 )
 
-__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "shown_operand", "unify"]
+__all__ = ["assign", "can_convert", "convert", "enum_help", "repair", "says_time", "shown_operand", "unify"]
 
 _WRITTEN = {
     "int": "`42`",
@@ -103,6 +103,14 @@ def assign(expr: Expr, type: Type, what: str, diagnostics: Diagnostics, *, only_
             f"not among {type}",
             help=enum_help(expr.value, type),
         )
+    elif isinstance(type, DecimalType) and isinstance(expr, Const) and isinstance(expr.type, IntType | DecimalType):
+        diagnostics.report(
+            codes.VALUE_TYPE,
+            expr.span,
+            f"{what} is {type}, which has no {expr.span.quoted}",
+            "too large, or too many digits after the point",
+            help=f"{type} has {type.precision - type.scale} digits before the point and {type.scale} after it",
+        )
     else:
         diagnostics.report(
             codes.VALUE_TYPE,
@@ -130,17 +138,20 @@ def enum_help(text: str, type: EnumType) -> str:
 def repair(expr: Expr, wanted: Type) -> str | None:
     """A help line: how to write this value so that it has the wanted type."""
     if isinstance(expr, Const) and isinstance(expr.value, str) and isinstance(expr.type, TextType):
-        return _repair_text(expr.value, wanted)
+        return _repair_text(expr, wanted)
     written = shown_operand(expr)
     if isinstance(expr.type, IntType) and isinstance(wanted, DurationType):
-        return f"a duration has a unit: `{written} s`" if isinstance(expr, Const) else f"write `{written} * 1 s`"
+        is_literal = re.fullmatch(r"-?\d+", expr.span.quoted)
+        return f"a duration has a unit: `{expr.span.quoted} s`" if is_literal else f"write `{written} * 1 s`"
     if isinstance(expr.type, DurationType) and is_number(wanted):
         return f"`{written} / 1 s` is the number of seconds"
     if isinstance(expr.type, IntType) and isinstance(wanted, TimeType):
         return f"`time '1970-01-01' + {written} * 1 s` if it counts seconds"
     if isinstance(expr.type, TimeType) and is_number(wanted):
         return f"`epoch({written})` is the number of seconds since 1970"
-    return f"write `cast({expr.span.quoted} as {wanted})`" if can_cast(expr.type, wanted) else None
+    if not can_cast(expr.type, wanted) or (isinstance(expr, Const) and not _says(expr, wanted)):
+        return None
+    return f"write `cast({expr.span.quoted} as {wanted})`"
 
 
 def shown_operand(expr: Expr) -> str:
@@ -149,17 +160,27 @@ def shown_operand(expr: Expr) -> str:
     return written if re.fullmatch(r"[\w.]+", written) else f"({written})"
 
 
-def _repair_text(text: str, wanted: Type) -> str | None:
+def says_time(expr: Const) -> bool:
+    """Whether the text could be the one of a time literal."""
+    try:
+        time_of_literal(str(expr.value))
+    except EvaluationError:
+        return False
+    return True
+
+
+def _repair_text(text: Const, wanted: Type) -> str | None:
     if isinstance(wanted, TimeType):
-        try:
-            time_of_literal(text)
-        except EvaluationError:
-            return "a time is written `time '2026-01-31 12:00:00'`"
-        return f"write `time '{text}'`"
+        return f"write `time '{text.value}'`" if says_time(text) else "a time is written `time '2026-01-31 12:00:00'`"
     if isinstance(wanted, DurationType):
         return "a duration is written with a unit and without quotes: `10 s`"
+    return f"write `{text.value}` without the quotes" if _says(text, wanted) else None
+
+
+def _says(expr: Const, wanted: Type) -> bool:
+    """Whether the constant, cast, is a value of that type."""
     try:
-        cast_value(text, TextType(), wanted)
+        cast_value(expr.value, expr.type, wanted)
     except (EvaluationError, AssertionError):
-        return None
-    return f"write `{text}` without the quotes"
+        return False
+    return True

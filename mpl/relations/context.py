@@ -1,9 +1,10 @@
 """What checking a pipeline needs to know, and where it stands.
 
 `Context` is the surrounding program; `Current` is the relation that the operators so far have made, with the names by
-which the next operator may refer to its columns. A `Current` is never half right: when an operator has an error, the
-rest of the pipeline is left unchecked (None), because every later message would be a consequence. Only a wrong `where`
-is passed over: it changes no column.
+which the next operator may refer to its columns. When an operator has an error and its columns are unknown, the rest
+of the pipeline is left unchecked (None), because every later message would be a consequence. A wrong operator that
+changes no column is passed over; a column whose expression is wrong is there with `ErrorType`, about which nobody
+complains.
 """
 
 from __future__ import annotations

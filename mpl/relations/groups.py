@@ -29,12 +29,9 @@ def check_aggregate(current: Current, operator: nodes.Aggregate, context: Contex
     for definition in operator.definitions:
         failed |= report_taken(definition.name, taken, context, "aggregate")
         taken.add(definition.name.text)
-        checked = _check_item(current, definition, bool(operator.group_by), context)
-        if checked is None:
-            failed = True
-        else:
-            items.append(checked[0])
-            added.append(checked[1])
+        item, column = _check_item(current, definition, bool(operator.group_by), context)
+        items.append(item)
+        added.append(column)
     if failed or group is None:
         return None
     where = {entry.index: position for position, entry in enumerate(group)}
@@ -52,7 +49,7 @@ def check_aggregate(current: Current, operator: nodes.Aggregate, context: Contex
 
 def _check_item(
     current: Current, definition: nodes.AggregateDefinition, grouped: bool, context: Context
-) -> tuple[typed.AggregateItem, typed.Column] | None:
+) -> tuple[typed.AggregateItem, typed.Column]:
     call = definition.value
     argument = None
     if call.argument is not None:
@@ -60,12 +57,11 @@ def _check_item(
     where = None
     if call.where is not None:
         where = check_predicate(call.where, current.scope, context.functions, context.diagnostics)
-    if any(part is not None and isinstance(part.type, ErrorType) for part in (argument, where)):
-        return None
-    result = aggregate_type(call, argument, grouped=grouped, diagnostics=context.diagnostics)
-    if result is None:
-        return None
-    column = typed.Column(definition.name.text, result.type, result.nullable, result.bounds)
+    column = typed.Column(definition.name.text, ErrorType())
+    if not any(part is not None and isinstance(part.type, ErrorType) for part in (argument, where)):
+        result = aggregate_type(call, argument, grouped=grouped, diagnostics=context.diagnostics)
+        if result is not None:
+            column = replace(column, type=result.type, nullable=result.nullable, bounds=result.bounds)
     return typed.AggregateItem(call.function, argument, call.distinct, where, span=call.span), column
 
 
@@ -83,7 +79,8 @@ def check_top(current: Current, operator: nodes.Top, context: Context) -> Curren
     ordering: list[typed.OrderKey] = []
     for item in operator.ordering:
         value = check_expression(item.value, current.scope, context.functions, context.diagnostics)
-        failed |= isinstance(value.type, ErrorType) or _report_unordered(value.type, item.value.span, "top", context)
+        failed |= isinstance(value.type, ErrorType)
+        failed |= _report_unordered(value.type, item.value.span, "top", context)
         ordering.append(typed.OrderKey(value, item.descending))
     if operator.rank is not None:
         failed |= report_taken(operator.rank, set(current.scope.names), context, "top")
@@ -150,7 +147,7 @@ def check_latest(current: Current, operator: nodes.LatestFirst, context: Context
 
 def _report_unordered(type_: Type, span: Span, verb: str, context: Context) -> bool:
     """Reports a type without `<`; True if it is one."""
-    if is_ordered(type_):
+    if is_ordered(type_) or isinstance(type_, ErrorType):
         return False
     remedy = "order by a number, a text, a time or a duration"
     if isinstance(type_, EnumType):

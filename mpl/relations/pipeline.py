@@ -11,6 +11,7 @@ from mpl.diagnostic import did_you_mean
 from mpl.relations import groups, joins, rows, sets
 from mpl.relations.context import CELLS_MAX, Context, Current
 from mpl.scope import Scope
+from mpl.types import ErrorType
 
 PIPELINE_OPERATORS_MAX = 200
 """Longer pipelines are refused: they would be trees too deep to walk, and too long to read."""
@@ -34,11 +35,26 @@ def check_relation(relation: nodes.Relation, context: Context) -> Current | None
             _check_remaining_sources(operator, context)
             continue
         found = _check_operator(current, operator, context)
-        if found is None and isinstance(operator, nodes.Where):
-            is_sound = False  # its columns are those before it, whatever it says: what follows can be checked
-        else:
+        is_sound = is_sound and found is not None and not _has_unknown_types(found, context)
+        if found is not None or not _keeps_columns(operator):
             current = _within_budget(found, operator, context)
     return current if is_sound else None
+
+
+def _has_unknown_types(current: Current, context: Context) -> bool:
+    """Only what was reported leaves them behind."""
+    return context.diagnostics.has_errors and any(isinstance(one.type, ErrorType) for one in current.schema.columns)
+
+
+def _keeps_columns(operator: nodes.Operator) -> bool:
+    """Are its columns those before it, whatever it says? Then what follows can be checked also if it is wrong."""
+    match operator:
+        case nodes.Where() | nodes.LatestFirst() | nodes.Matching():
+            return True
+        case nodes.Top():
+            return operator.rank is None
+        case _:
+            return False
 
 
 def _within_budget(current: Current | None, operator: nodes.Operator, context: Context) -> Current | None:

@@ -82,7 +82,6 @@ def check_extend(current: Current, operator: nodes.Extend, context: Context) -> 
         failed |= report_taken(definition.name, taken, context, "extend")
         taken.add(name)
         value = check_value(definition.value, current.scope, context.functions, context.diagnostics)
-        failed |= isinstance(value.type, ErrorType)
         values.append(value)
         columns.append(typed.Column(name, value.type, value.nullable, value.bounds))
     if failed:
@@ -98,7 +97,7 @@ def report_taken(name: nodes.Name, taken: set[str], context: Context, verb: str)
     """Reports a new column whose name is taken; True if it was."""
     if name.text not in taken:
         return False
-    remedy = "choose another name, or `project all but` the old column first"
+    remedy = "choose another name, or `rename` the other one first"
     if verb == "rename":
         remedy = "choose another name"
     context.diagnostics.report(
@@ -157,7 +156,7 @@ def check_window(current: Current, operator: nodes.Window, context: Context) -> 
     time = column_at(current, operator.column, context)
     per = columns_at(current, operator.per, context)
     failed = time is None or per is None
-    if time is not None and not isinstance(time.column.type, TimeType):
+    if time is not None and not isinstance(time.column.type, TimeType | ErrorType):
         failed = True
         context.diagnostics.report(
             relations.WINDOW_NEEDS_TIME,

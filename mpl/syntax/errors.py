@@ -117,6 +117,8 @@ def _help(problem: Problem, tables: Tables) -> str | None:
     token = problem.token
     if problem.before and problem.before.type == "COMMA" and token.type not in (NAME, "INT", "TEXT"):
         return "delete the comma before it"
+    if token.type == "NOT" and "NULL" in problem.expected:
+        return "leave `not null` out: nothing is null here unless it is declared `null`"
     if token.type == "TIMES" and problem.before and problem.before.type == "OPEN":
         return "to count all rows write `count()`"
     if not token.text.isidentifier() or len(token.text) < 3:

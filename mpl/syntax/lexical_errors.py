@@ -30,9 +30,12 @@ INT_MAX = 2**63 - 1
 DECIMAL_DIGITS_MAX = 38
 
 FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]|(?<!^)\ufeff"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]|(?<!^)\ufeff|\r(?!\r*+\n)"
 )
-"""Controls, marks that reverse the direction of text, half characters: never right, not even in a comment or a text."""
+"""Controls, marks that reverse the direction of text, half characters: never right, not even in a comment or a text.
+
+A carriage return that ends no line is one of them: editors begin a line there, but to us a comment goes on.
+"""
 
 SIGNS = {
     "==": ("=", "EQUAL", "equality is one `=`"),

@@ -73,7 +73,7 @@ SQL_WORDS: dict[str, tuple[str, str]] = {
     "anti": ("rows without a partner are kept by `not matching`", "|> not matching R using id"),
     "except": ("the difference of two relations is `minus`", "|> minus R"),
     "over": ("there are no window functions", "|> top 1 per a by b desc"),
-    "create": ("declarations begin with what they declare", "view name = from ..."),
+    "create": ("declarations begin with what they declare", "view name = from ...` or `stream name (a int)"),
     "insert": ("rows arrive through streams and tables only", 'table R (a int) key a from "rows.csv"'),
 }
 """Words of SQL: why they are not here, and what to write."""
@@ -84,6 +84,8 @@ def sql_word(problem: Problem) -> Diagnostic | None:
     if word not in SQL_WORDS or (word == "with" and problem.index > problem.start):
         return None
     reason, example = SQL_WORDS[word]
+    if word == "select" and problem.before is not None and problem.before.type == "PIPE":
+        reason, example = "columns are chosen by `project`", "|> project a, b"
     return Diagnostic(
         NOT_A_PIPELINE,
         problem.token.span,
@@ -161,8 +163,16 @@ def wrong_quotes(problem: Problem) -> Diagnostic | None:
 
 
 def chained_comparison(problem: Problem) -> Diagnostic | None:
+    """Also `a > 1 || b > 2`, which is one comparison of `1 || b`."""
     if problem.token.type not in COMPARISONS or "AND" not in problem.expected or "EQUAL" in problem.expected:
         return None
+    for token in reversed(problem.tokens[problem.start : problem.index]):
+        if token.type in COMPARISONS:
+            break
+        if token.type == "CONCAT":
+            return Diagnostic(
+                WRONG_SIGN, token.span, "conditions are joined by `or`", "`||` joins texts", help="write `or`"
+            )
     return Diagnostic(
         CHAINED_COMPARISON,
         problem.token.span,
@@ -224,7 +234,7 @@ def not_an_aggregate(problem: Problem) -> Diagnostic | None:
             "no calculation can follow",
             help=f"compute with it in the next step: `|> extend x := a {token.text} b`",
         )
-    if "OPEN" in problem.expected and before.type == NAME:
+    if "OPEN" in problem.expected and before.type == NAME and problem.tokens[problem.index - 2].type == "DEFINE":
         culprit = before
     elif before.type == "DEFINE" and problem.expected == {NAME} and token.type != END:
         culprit = token

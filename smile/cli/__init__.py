@@ -23,6 +23,7 @@ from smile.cli.fmt import fmt
 from smile.cli.init import init
 from smile.cli.keys import keys
 from smile.cli.logs import logs
+from smile.cli.printed import run_and_print
 from smile.cli.publish import publish
 from smile.cli.query import query
 from smile.cli.recompute import recompute
@@ -75,4 +76,4 @@ def _options(
 
 def main() -> None:
     """The console script."""
-    app()
+    run_and_print(app)

@@ -37,6 +37,10 @@ def explain(
     from mpl.diagnostic import did_you_mean
     from mpl.explain import explain as explain_program
 
+    if stage is not None and (views or as_json):
+        fail("--stage shows the whole program, as text or as a picture: it goes neither with views nor with --json")
+    if stage is None and form != "text":
+        fail("--format is for what the compiler makes of a program: add --stage")
     checked = check_source(read_source(file))
     show_diagnostics(checked)
     if checked.knowledge is None:

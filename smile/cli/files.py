@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,5 +42,6 @@ def _read(path: Path) -> bytes:
 
 def fail(message: str, code: Exit = Exit.USAGE) -> NoReturn:
     """Says what went wrong on standard error and leaves with this exit code."""
-    typer.echo(f"smile: {message}", err=True)
+    with suppress(OSError):  # nowhere to say it: the code still does
+        typer.echo(f"smile: {message}", err=True)
     raise typer.Exit(code)

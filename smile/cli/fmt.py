@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import sys
 from pathlib import Path
@@ -72,18 +73,25 @@ def _formatted(source: Source) -> str | None:
 
 
 def _difference(source: Source, formatted: str) -> str:
-    before, after = source.text.splitlines(keepends=True), formatted.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)"))
+    before, after = (list(io.StringIO(text, newline="\n")) for text in (source.text, formatted))
+    lines = difflib.unified_diff(before, after, source.name, f"{source.name} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _write(file: str, formatted: str, changed: bool, *, quiet: bool) -> None:
+    """In place of what was there, or not at all: on a full disk the program stays as it was."""
+    from runtime.files import write_durably
+
     if file == STDIN:
         sys.stdout.buffer.write(formatted.encode("utf-8"))
         return
     if not changed:
         return
     try:
-        Path(file).write_bytes(formatted.encode("utf-8"))
+        program = Path(file).resolve()  # what a link leads to
+        mode = program.stat().st_mode
+        write_durably(program, [formatted.encode("utf-8")])
+        program.chmod(mode)
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror or error}")
     if not quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -40,4 +41,4 @@ def init(
         typer.echo(json.dumps({"folder": str(folder), "files": sorted(files)}, indent=2))
         return
     typer.echo(f"{folder}: {', '.join(files)}")
-    typer.echo(f"next: cd {folder} && smile run {name}.mpl --brokers 2")
+    typer.echo(f"next: cd {shlex.quote(str(folder))} && smile run {name}.mpl --brokers 2")

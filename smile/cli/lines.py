@@ -53,6 +53,9 @@ def read_json_lines(lines: Iterable[str], columns: Mapping[str, Column]) -> Iter
         except _Twice as twice:
             yield Line(number, None, str(twice))
             continue
+        except json.JSONDecodeError as error:  # its own words count lines within this one
+            yield Line(number, None, f"not JSON: {error.msg} (character {error.pos + 1})")
+            continue
         except (ValueError, RecursionError) as error:
             yield Line(number, None, f"not JSON: {error}")
             continue

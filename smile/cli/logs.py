@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -43,25 +44,42 @@ def logs(
 
 
 def _print_tail(broker: BrokerProcess, count: int, width: int | None) -> int:
-    """The last lines; where the file ended."""
+    """The last lines; where they end. Only their part of the file is read: a log may be larger than the memory."""
     try:
-        data = Path(broker.log).read_bytes()
+        with Path(broker.log).open("rb") as file:
+            end = _behind_line(file, file.seek(0, SEEK_END), 0)
+            start = _behind_line(file, end, count)
     except FileNotFoundError:
         return 0
-    whole = data[: data.rfind(b"\n") + 1]
-    _print(broker, whole.splitlines()[-count:] if count else [], width)
-    return len(whole)
+    before = -1
+    while before < start < end:  # else somebody has cut the file meanwhile
+        before, start = start, _print_from(broker, start, width)
+    return start
+
+
+def _behind_line(file: BinaryIO, end: int, skipped: int) -> int:
+    """Where the last line before `end` ends, not counting so many after it; 0 if there are fewer."""
+    while end > 0:
+        start = max(0, end - READ_BYTES)
+        file.seek(start)
+        block = file.read(end - start)
+        found = block.count(b"\n")
+        if found > skipped:
+            return start + len(block.rsplit(b"\n", skipped + 1)[0]) + 1
+        skipped -= found
+        end = start
+    return 0
 
 
 def _print_from(broker: BrokerProcess, start: int, width: int | None) -> int:
-    """Whole lines only: the rest of a line comes with the next look."""
+    """Whole lines only: the rest of a line comes with the next look. One that is too long is printed in parts."""
     try:
         with Path(broker.log).open("rb") as file:
             file.seek(start)
             data = file.read(READ_BYTES)
     except FileNotFoundError:
         return start
-    whole = data[: data.rfind(b"\n") + 1]
+    whole = data[: data.rfind(b"\n") + 1] or (data if len(data) == READ_BYTES else b"")
     _print(broker, whole.splitlines(), width)
     return start + len(whole)
 

@@ -62,9 +62,14 @@ def subscribe(
 
     Example: smile subscribe tickets --emit bounds --json --changes 100
     """
+    from runtime.plan import Emit
+
     chosen = "jsonl" if as_json else mode or ("table" if sys.stdout.isatty() else "changelog")
     if chosen not in MODES:
         fail(f"unknown mode `{chosen}`: one of {', '.join(MODES)}")
+    known_emits = [one.value for one in Emit]
+    if emit is not None and emit not in known_emits:
+        fail(f"unknown emit mode `{emit}`: one of {', '.join(known_emits)}")
     with connected(address, keys, timeout) as system:
         declared = system.program.checked.program
         known = (*declared.subscriptions, *declared.views, *declared.streams, *declared.tables)

@@ -36,6 +36,7 @@ def test_empty_lines_count_but_say_nothing() -> None:
     ("text", "reason"),
     [
         ("{", "not JSON"),
+        ('{"x": 1,,}', "not JSON: Expecting property name enclosed in double quotes (character 9)"),
         ("[1]", "not a JSON object but a list"),
         ("7", "not a JSON object but a number"),
         ('"x"', "not a JSON object but text"),

@@ -102,6 +102,7 @@ def test_init_makes_a_project_that_runs(tmp_path: Path, monkeypatch: pytest.Monk
     folder = tmp_path / "my shop"
     result = run("init", str(folder))
     assert result.exit_code == 0, result.stderr
+    assert f"next: cd '{folder}' && smile run my_shop.mpl" in result.stdout
     assert {path.name for path in folder.iterdir()} == set(project_files("my_shop"))
     program = smile.compile(folder / "my_shop.mpl")
     assert program.checked.diagnostics == ()
@@ -175,3 +176,13 @@ def test_wrong_use_is_told_before_anything_happens(
     result = run(*words)
     assert result.exit_code == Exit.USAGE
     assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("subscribe", "V", "--emit", "deltas"), ("subscribe", "V", "--mode", "list"), ("query", "V", "--format", "xml")],
+)
+def test_an_option_that_does_not_exist_is_a_wrong_use(words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.exit_code == Exit.USAGE
+    assert "one of" in result.stderr

@@ -185,3 +185,11 @@ def test_subscription_refused(statements: str, expected: list[str]) -> None:
 def test_streams_and_tables_can_be_subscribed_to() -> None:
     program = checked("table T (a int) key a; stream S (x int); subscribe t to T; subscribe s to S;").program
     assert [found.view for found in program.subscriptions.values()] == ["T", "S"]
+
+
+@pytest.mark.parametrize("column", ["decimal(5,2)[0..1000]", "decimal(5,2)[-0.125..]", "decimal(5,2) default 1000.00"])
+def test_a_number_that_a_decimal_does_not_have_is_called_that(column: str) -> None:
+    """It is not a matter of types: `decimal(5,2)[0..999]` is right."""
+    (error,) = checked(f"stream S (a {column});").diagnostics
+    assert "is decimal(5,2), which has no " in error.message
+    assert error.help == "decimal(5,2) has 3 digits before the point and 2 after it"

@@ -1,5 +1,8 @@
 """Goal: the expression checker types and folds what is right, and says once, at the right place, what is not."""
 
+import re
+from itertools import product
+
 import pytest
 
 from mpl import nodes
@@ -204,6 +207,14 @@ def test_independent_mistakes_are_all_reported() -> None:
         ("i = '5'", "write `5` without the quotes"),
         ("p > 5", "a duration has a unit: `5 s`"),
         ("t + 5", "a duration has a unit: `5 s`"),
+        ("p > -5", "a duration has a unit: `-5 s`"),
+        ("t + (2 + 3)", "write `(2 + 3) * 1 s`"),
+        ("t + '5'", "a duration is written with a unit and without quotes: `10 s`"),
+        ("'2026-01-01' + 1 d", "write `time '2026-01-01'`"),
+        ("5 - t", None),
+        ("t + '2026-01-01'", None),
+        ("i + 'a'", None),
+        ("i + e", None),
         ("s + s", "`||` joins texts"),
         ("s + 1", "to join texts write `|| cast(1 as text)`"),
         ("s || i", "write `cast(i as text)`"),
@@ -219,9 +230,49 @@ def test_independent_mistakes_are_all_reported() -> None:
         ("not i", "compare it: `i = ...`"),
     ],
 )
-def test_help_says_what_to_write(text: str, help: str) -> None:
+def test_help_says_what_to_write(text: str, help: str | None) -> None:
     (diagnostic,) = Written(text, COLUMNS).diagnostics
     assert diagnostic.help == help
+
+
+OPERANDS = (
+    "i",
+    "d",
+    "f",
+    "s",
+    "t",
+    "p",
+    "e",
+    "5",
+    "-5",
+    "1.5",
+    "(i + 1)",
+    "(1 + 2)",
+    "'a'",
+    "'5'",
+    "'2026-01-01'",
+    "1 s",
+)
+
+
+@pytest.mark.parametrize("symbol", ["+", "-", "*", "=", "<"])
+def test_what_help_says_to_write_in_place_of_an_operand_works(symbol: str) -> None:
+    tried = 0
+    for left, right in product(OPERANDS, OPERANDS):
+        found = Written(f"{left} {symbol} {right}", COLUMNS).diagnostics
+        told = re.match(
+            r"(?:write|a duration has a unit:|to join texts write) `([^`]+)`", (found and found[0].help) or ""
+        )
+        if told is None:
+            continue
+        tried += 1
+        instead = told[1]
+        if instead.startswith("||"):
+            ways = [f"{left} {instead}"]
+        else:
+            ways = [f"{instead} {symbol} {right}", f"{left} {symbol} {instead}"]
+        assert any(not Written(way, COLUMNS).diagnostics for way in ways), (left, symbol, right, instead)
+    assert tried > 5
 
 
 def test_place_is_the_operand_at_fault() -> None:

@@ -232,8 +232,57 @@ def test_a_broken_view_silences_its_readers() -> None:
 
 
 def test_a_broken_operator_silences_the_rest_of_its_pipeline_but_not_other_sources() -> None:
-    program = "stream S (a int); view V = from S |> extend b := nobody |> project b, gone |> join Missing using a;"
-    assert codes(program) == ["MPL0202", "MPL0201"]
+    program = "stream S (a int); view V = from S |> project b, gone |> where what = 2 |> join Missing using a;"
+    assert codes(program) == ["MPL0202", "MPL0202", "MPL0201"]
+
+
+WRONG_STEPS = (
+    "extend b := nobody, c := 1",
+    "extend b := a, c := nothing(1)",
+    "aggregate b := sum(nobody), c := count() group by a, k",
+    "aggregate b := max(a), c := sum(k) group by a, k",
+    "extend b := 1, c := 2 |> top 2 per nobody by a",
+    "extend b := 1, c := 2 |> top 2 by nobody",
+    "extend b := 1, c := 2 |> latest per a by nobody",
+    "extend b := 1, c := 2 |> matching T using nobody",
+    "extend b := 1, c := 2 |> not matching Nobody using a",
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG_STEPS)
+@pytest.mark.parametrize("then", ["project what", "where a = 'x'", "extend a := 1", "join T using gone"])
+def test_a_wrong_step_does_not_hide_a_second_mistake(wrong: str, then: str) -> None:
+    declared = "stream S (a int, k text); stream T (a int, v text);"
+    first, second = (codes(f"{declared} view V = from S |> {step};") for step in (wrong, then))
+    assert len(first) == len(second) == 1
+    assert codes(f"{declared} view V = from S |> {wrong} |> {then};") == [*first, *second]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("extend b := nobody, c := 1", "extend b := nothing(1), c := 1"),
+        *("aggregate b := sum(nobody), c := count() group by a", "aggregate b := sum(k), c := count() group by a"),
+    ],
+)
+@pytest.mark.parametrize(
+    "then",
+    [
+        *(
+            "where b = 'x' and c > 1",
+            "where b = 1",
+            "extend d := b || 'x', e := -b",
+            "aggregate d := sum(b) group by a",
+        ),
+        *("top 2 by b, c", "latest per a by b", "window tumble(b, 1 min)", "join U using b |> where w = 1"),
+        *("matching U as U on b = U.b", "asof join U on U.t <= b and a = w", "project a, b, c |> union W"),
+        "left join U using b default w := 1",
+    ],
+)
+def test_no_message_about_a_column_that_is_wrong_already(wrong: str, then: str) -> None:
+    declared = "stream S (a int, k text); stream U (b bool, w int, t time) event time t;"
+    declared += "stream X (a int, b enum('x'), c int); view W = from X |> project a, b, c |> distinct;"
+    assert len(codes(f"{declared} view V = from S |> {wrong} |> {then};")) == 1
 
 
 def test_after_a_broken_where_the_columns_are_still_known() -> None:

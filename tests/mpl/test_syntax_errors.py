@@ -31,6 +31,36 @@ def only(text: str) -> Diagnostic:
 
 
 @pytest.mark.parametrize(
+    ("text", "at", "help"),
+    [
+        (
+            "stream S (a int not null);",
+            "not",
+            "leave `not null` out: nothing is null here unless it is declared `null`",
+        ),
+        (
+            "stream S (a int[0..] not null);",
+            "not",
+            "leave `not null` out: nothing is null here unless it is declared `null`",
+        ),
+        ("create stream S (a int);", "create", "write `view name = from ...` or `stream name (a int)`"),
+        ("view v = from S |> select a;", "select", "write `|> project a, b`"),
+        ("view v = select a from S;", "select", "write `from R |> where ... |> project a, b`"),
+        ("view v = from S |> where a > 1 || b = 2;", "||", "write `or`"),
+        ("view v = from S |> where a || b > 1 < 2;", "<", "write `a < b and b < c`, or `b between a and c`"),
+        ("view v = from S |> aggregate n := count(a b);", "b", None),
+        (
+            "view v = from S |> aggregate n := a group by b;",
+            "a",
+            "write for example `max(a)`, or put it into `group by`",
+        ),
+    ],
+)
+def test_help_is_about_the_mistake_that_was_made(text: str, at: str, help: str | None) -> None:
+    assert (only(text).span.text, only(text).help) == (at, help)
+
+
+@pytest.mark.parametrize(
     ("text", "code", "at"),
     [
         ("view v = frm S;", "MPL0101", "frm"),
@@ -68,6 +98,7 @@ def only(text: str) -> Diagnostic:
         ("view v = from S |> where a = '\u202e';", "MPL0111", "\u202e"),
         ("view v = from S |> where a = '\ud800';", "MPL0111", "\ud800"),
         ("view v\ufeff = from S;", "MPL0111", "\ufeff"),
+        ("stream S (a int); -- one\rview v = from S;\r\n", "MPL0111", "\r"),
         ("view v = select a from S;", "MPL0112", "select"),
         ("view v = from S |> select a;", "MPL0112", "select"),
         ("view v = from S group by a;", "MPL0112", "group"),

@@ -1,6 +1,8 @@
 """The command line as a user meets it: exit codes, what goes to which stream, files left alone or rewritten."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,20 @@ def test_fmt_rewrites_and_then_leaves_alone(tmp_path: Path) -> None:
     assert file.read_text() == formatted
 
 
+def test_fmt_prints_differences_that_patch_takes(tmp_path: Path) -> None:
+    """Also for a last line without an end, and for characters that are ends of lines to some."""
+    file = tmp_path / "a.mpl"
+    file.write_text("-- one\u2028two\nSTREAM S(a   int);")
+    lines = run("fmt", "--diff", str(file)).stdout.split("\n")
+    assert lines[3:] == [
+        " -- one\u2028two",
+        "-STREAM S(a   int);",
+        "\\ No newline at end of file",
+        "+stream S (a int);",
+        "",
+    ]
+
+
 def test_fmt_leaves_a_broken_file_alone(tmp_path: Path) -> None:
     file = tmp_path / "broken.mpl"
     file.write_text("view V = from;\n")
@@ -85,6 +101,29 @@ def test_fmt_leaves_a_broken_file_alone(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "error[MPL01" in result.stderr
     assert file.read_text() == "view V = from;\n"
+
+
+def test_fmt_leaves_a_file_alone_that_cannot_be_written_as_a_whole(tmp_path: Path) -> None:
+    """As on a full disk: no file may be longer than ten bytes here."""
+    file = tmp_path / "a.mpl"
+    file.write_text("STREAM S(a   int);\n")
+    limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (10, 10)); from smile.cli import main; main()"
+    command = [sys.executable, "-c", limited, "fmt", str(file)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert file.read_text() == "STREAM S(a   int);\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_fmt_keeps_links_and_modes(tmp_path: Path) -> None:
+    file, link = tmp_path / "a.mpl", tmp_path / "link.mpl"
+    file.write_text("STREAM S(a   int);\n")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    assert run("fmt", str(link)).exit_code == 0
+    assert file.read_text() == "stream S (a int);\n"
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_fmt_of_standard_input_goes_to_standard_output() -> None:
@@ -128,6 +167,15 @@ def test_explain_draws_stages(form: str, sign: str) -> None:
         result = run("explain", "examples/tickets/tickets.mpl", "--stage", stage, "--format", form)
         assert result.exit_code == 0, result.stderr
         assert sign in result.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [("--stage", "graph", "--json"), ("--stage", "code", "Sold"), ("--format", "dot"), ("--format", "soup")]
+)
+def test_explain_leaves_no_option_unheeded(options: tuple[str, ...]) -> None:
+    result = run("explain", "examples/tickets/tickets.mpl", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--stage" in result.stderr
 
 
 def test_unknown_stages_and_formats_exit_with_2() -> None:

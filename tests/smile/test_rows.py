@@ -124,11 +124,37 @@ def test_tables_are_read_from_their_file(tmp_path: Path) -> None:
     (tmp_path / "countries.csv").write_text("code,name,eu,people\nde,Germany,maybe,84\n")
     with pytest.raises(smile.PublishError, match="row 0: column `eu`: 'maybe' cannot be read as bool"):
         smile.run(compiled)
-    with pytest.raises(smile.PublishError, match="was published before"):
+    with pytest.raises(smile.PublishError, match="is there twice: it is the `key` of the table"):
         smile.run(compiled, tables={"Country": [{"code": "x", "name": "", "eu": True}] * 2})
     (tmp_path / "countries.csv").unlink()
     with pytest.raises(smile.SmileError, match=r"cannot read .*countries\.csv"):
         smile.run(compiled)
+
+
+def table_of(folder: Path, text: bytes) -> list[dict[str, object]]:
+    (folder / "t.csv").write_bytes(text)
+    (folder / "p.mpl").write_text('table T (k int, v text) key k from "t.csv";')
+    with smile.run(smile.compile(folder / "p.mpl")) as system:
+        return system.rows("T")
+
+
+@pytest.mark.parametrize("text", [b"\xef\xbb\xbfk,v\n1,x\n", b"v, k\r\nx,1\r\n", b"\nk,v\n\n1,x\n"])
+def test_tables_as_other_programs_write_them(tmp_path: Path, text: bytes) -> None:
+    assert table_of(tmp_path, text) == [{"k": 1, "v": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"k,v,k\n1,x,2\n", "the first line: `k` is there twice"),
+        (b"k;v\n1;x\n", "the first line: `k;v` is none of its columns: it has k, v"),
+        (b"k,v\n1,x\n2\n", "row 1: it has 1 cells, the first line names 2 columns"),
+        (b'k,v\n1,"x\n2,y\n', "unexpected end of data"),
+    ],
+)
+def test_a_table_is_not_guessed_at(tmp_path: Path, text: bytes, said: str) -> None:
+    with pytest.raises(smile.SmileError, match=said):
+        table_of(tmp_path, text)
 
 
 def test_columns_of_numpy_keep_up_with_rows() -> None:
