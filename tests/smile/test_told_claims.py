@@ -163,6 +163,11 @@ WENT_WRONG = {
         view Three = from L |> full join F as B using k;
         view Four = from F |> full join L as B using k;
     """,
+    "rows of either side of a full join have the defaults of the other as their key": """
+        stream P (x int[0..3], v int[0..3]) unique x;
+        stream Q (y int[0..3], v int[0..3]) unique y;
+        view V = from P |> full join Q as B on v = B.v default x := 0, y := 0;
+    """,
 }
 
 
