@@ -59,7 +59,8 @@ def _join_spec(planner: Planner, node: JoinNode, columns: tuple[int, ...]) -> Op
     if node.side == "inner":
         return JoinSpec(on, columns, condition)
     right_default = _default_row(right, node.right_kept, node.defaults)
-    if node.side == "left" and not may_look_paired(node):
+    has_left_key = any(position < len(left.cells) for position in planner.schema.key)
+    if node.side == "left" and has_left_key and not may_look_paired(node):
         return JoinSpec(on, columns, condition, right_default)
     if node.side == "left":
         return OuterJoinSpec(on, columns, right_default, condition=condition)

@@ -168,6 +168,19 @@ WENT_WRONG = {
         stream Q (y int[0..3], v int[0..3]) unique y;
         view V = from P |> full join Q as B on v = B.v default x := 0, y := 0;
     """,
+    "outer joins of relations of one row": """
+        stream X (n int[-5..5]);
+        stream Y (k int[0..3], n int[-5..5]);
+        view A = from X |> aggregate m := max(n), c := count();
+        view B = from Y |> aggregate u := sum(n), t := max(n);
+        view One = from A |> left join Y on m = Y.n;
+        view Two = from A |> left join Y on m = Y.n default k := 7;
+        view Three = from One |> aggregate c := count(), d := count(k);
+        view Four = from A |> full join Y on m = Y.n default k := 7;
+        view Five = from Y |> left join A on n = A.m default c := 7;
+        view Six = from A |> left join B on m = B.u;
+        view Seven = from A |> full join B on m = B.u;
+    """,
 }
 
 
