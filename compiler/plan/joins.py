@@ -8,6 +8,7 @@ from dataclasses import replace
 from compiler.plan.layout import Layout, Shape, passed_on
 from compiler.plan.orders import are_final, by_tick
 from compiler.plan.planner import Planned, Planner
+from mpl.knowledge import Path
 from mpl.relations.keys import may_look_paired
 from mpl.typed import AsofNode, Const, JoinNode
 from mpl.types import Type, Value
@@ -29,7 +30,9 @@ def plan_match(
     spec = MatchSpec(
         _compared(planner, equal), negated, planner.functions.load()[condition] if condition else None, null_matches
     )
-    return planner.done(spec, planner.same_columns())
+    # The operator takes the first witness for good, unless its rows are versioned.
+    partners_stay = planner.knowledge.condition in (Path.FIXED, Path.FALLING if negated else Path.RISING)
+    return planner.done(spec, planner.same_columns(versioned=not partners_stay))
 
 
 def plan_join(planner: Planner, node: JoinNode) -> Planned:

@@ -123,7 +123,9 @@ def _joined(
     border = len(sides.left.schema.columns)
     where = {entry.index: border + position for position, entry in enumerate(kept)}
     where |= {other: one for one, other in condition.equal if other in condition.using}
-    filled = {position for position, default in enumerate((*left_defaults, *right_defaults)) if default.value is not None}
+    filled = {
+        position for position, default in enumerate((*left_defaults, *right_defaults)) if default.value is not None
+    }
     key, unique, determined = _join_keys(sides, condition, operator.side, where, filled)
     node = typed.JoinNode(
         sides.left.node,

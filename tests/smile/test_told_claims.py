@@ -184,6 +184,15 @@ WENT_WRONG = {
         view Six = from A |> left join B on m = B.u;
         view Seven = from A |> full join B on m = B.u;
     """,
+    "partners that vanish for good": """
+        stream X (m int[0..5]) unique m;
+        stream Y (m int[0..5]);
+        view Left = from X |> project m |> not matching Y using m;
+        view One = from X |> matching Left on m = Left.m;
+        view Two = from X |> matching (from X |> project m |> minus (from Y |> project m)) as B on m = B.m;
+        view Three = from X |> not matching Left on m = Left.m;
+        view Four = from One |> aggregate n := count(), s := sum(m);
+    """,
     "rows that are not visible have no value": """
         stream X (a int[0..9], k int[0..3]);
         stream Z (k int[0..3], b int[1..5]) unique k;
