@@ -230,8 +230,10 @@ class Output:
         return name
 
     def _extend(self, transform: Transform, node: ExtendNode, key: tuple[int, ...]) -> Inner:
-        inner = self.relation(transform.inputs[0], key)
         width = len(node.input.schema.columns)
+        if any(position >= width for position in key):
+            raise NotFusable(f"`{transform.id}` computes a part of the key")
+        inner = self.relation(transform.inputs[0], key)
         layout = self._layout(transform.id)
         made: dict[int, Cell] = {}
         for position, value in enumerate(node.values, start=width):
