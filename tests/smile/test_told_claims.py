@@ -204,6 +204,7 @@ WENT_WRONG = {
         view Five = from Two |> join Z on q = Z.b;
         view Six = from Two |> top 2 by q desc;
         view Seven = from Sums |> where s > 3 |> latest per k by a |> extend q := 10 / a |> where q < 9;
+        view Big = from X |> aggregate n := count() group by k |> where n > 2 |> extend q := k * 4611686018427387904;
         view Eight = from (merge (from X |> project k), (from Z |> project k)) |> minus (from Z |> project k)
             |> extend o := 1 |> aggregate f := first(o) group by o |> project f |> extend g := f + 1;
     """,
