@@ -184,6 +184,12 @@ WENT_WRONG = {
         view Six = from A |> left join B on m = B.u;
         view Seven = from A |> full join B on m = B.u;
     """,
+    "ties are broken by the key that an inline view declares": """
+        stream S (a int[0..9], b int[0..1]) tick n unique a;
+        view E key n = from S inline;
+        view One = from E |> top 1 by b;
+        view Two = from E |> top 2 per b by 1 with rank place;
+    """,
     "partners that vanish for good": """
         stream X (m int[0..5]) unique m;
         stream Y (m int[0..5]);
