@@ -190,6 +190,11 @@ WENT_WRONG = {
         view One = from E |> top 1 by b;
         view Two = from E |> top 2 per b by 1 with rank place;
     """,
+    "a difference in a row that is gone": """
+        stream S (k int[0..3], v int[0..5]);
+        stream U (k int[0..3], v int[0..5]) unique k;
+        view V = from S |> full join U as O using k |> extend w := coalesce(v, 0) - coalesce(O.v, 0);
+    """,
     "partners that vanish for good": """
         stream X (m int[0..5]) unique m;
         stream Y (m int[0..5]);
