@@ -224,6 +224,16 @@ def _narrowed_group(
             return replace(node, input=source, kept=to.all(node.kept)), tuple(range(len(node.kept)))
 
 
+def _told_apart(node: JoinNode | AsofNode) -> Needed:
+    """The right columns that a full join compares and shows. Without one, its left partner would be taken for a `using`
+    column, which a row from the right alone fills."""
+    if not isinstance(node, JoinNode) or node.side != "full":
+        return frozenset()
+    compared = {right for _, right in node.equal}
+    border = len(node.left.schema.columns)
+    return frozenset(border + at for at, right in enumerate(node.right_kept) if right in compared)
+
+
 def _narrowed_pair(
     node: JoinNode | AsofNode | MatchingNode | UnionNode | MinusNode,
     inputs: tuple[Scan, ...],
@@ -252,7 +262,7 @@ def _narrowed_pair(
         schema = kept_schema(node.schema, provided[0])
         matched = replace(node, left=left, right=right, equal=equal, rest=both.optional(node.rest), schema=schema)
         return matched, provided[0]
-    shown = tuple(position for position in sorted(needed) if position >= border)
+    shown = tuple(position for position in sorted(needed | _told_apart(node)) if position >= border)
     result = (*provided[0], *shown)
     kept = to_right.all([node.right_kept[position - border] for position in shown])
     schema = kept_schema(node.schema, result)

@@ -18,7 +18,7 @@ from mpl.types import IntType, TimeType, Value
 from runtime.columns import numbers
 from smile.columns import columns_of, encode_column, repeated
 from smile.errors import PROBLEMS_SHOWN_MAX, Problem, PublishError
-from smile.frames import NotColumns
+from smile.frames import FrameColumn, NotColumns
 from smile.values import Cell, Refused, decode
 
 Columns = tuple[Sequence[Value], ...]
@@ -146,7 +146,8 @@ class StreamInput:
             raise self._error([Problem(None, data, str(wrong))]) from None
         for name, values in given.items():
             if name not in self._names:
-                raise self._error([self._unknown(name, values[0] if len(values) else None)])
+                listed = values.listed() if isinstance(values, FrameColumn) else values
+                raise self._error([self._unknown(name, listed[0] if len(listed) else None)])
         counts = {len(values) for values in given.values()}
         if len(counts) > 1:
             lengths = ", ".join(f"`{name}` {len(values)}" for name, values in given.items())

@@ -126,7 +126,7 @@ class Cell:
 
 def encode(value: object, type: Type) -> Value:
     """A user's value as the canonical one of the type; `Refused` if it is none."""
-    if hasattr(value, "item") and type_name(value).startswith("numpy."):
+    if isinstance(value, np.generic):
         # numpy's scalars know their Python value, but those of time only up to a microsecond.
         value = _from_numpy_time(value, type) if isinstance(value, NUMPY_TIMES) else value.item()
     found = _ENCODERS[type.__class__](value, type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +54,9 @@ class ShownColumn:
         return list(values) if self.decode is None else list(map(self.decode, values))
 
 
-_difference: Callable[[Any, Any], Value] = operator.sub
+def _difference(first: Any, second: Any) -> Value:
+    """Of a row that is gone a part may never have been known."""
+    return None if first is None or second is None else first - second
 
 
 class ViewReader:

@@ -78,10 +78,11 @@ class Draft:
     def bypass(self, transform: Transform, source: str) -> str:
         """Where readers of a transform that changes nothing shall read: `source`, or a copy that a view needs.
 
-        A view of a stream's events keeps them itself, and a view may have declared another key.
+        A view of a stream's events keeps them itself, and a view may have declared another key, by which its readers
+        break ties.
         """
         known = self.schema_of(source)
-        if transform.id not in self._output_ids or (source in self.nodes and known.key == transform.schema.key):
+        if known.key == transform.schema.key and (transform.id not in self._output_ids or source in self.nodes):
             return source
         node: RelationTree = self.reference(source, transform.node.span)
         if known.key != transform.schema.key:

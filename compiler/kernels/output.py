@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from compiler.expressions import may_fail
 from compiler.graph import Transform, TransformGraph
 from compiler.kernels.model import Cell, Feed, Part
 from compiler.kernels.scalars import Block, Constants, NotFusable, is_float, is_text
@@ -230,8 +231,10 @@ class Output:
         return name
 
     def _extend(self, transform: Transform, node: ExtendNode, key: tuple[int, ...]) -> Inner:
-        inner = self.relation(transform.inputs[0], key)
         width = len(node.input.schema.columns)
+        if any(position >= width for position in key):
+            raise NotFusable(f"`{transform.id}` computes a part of the key")
+        inner = self.relation(transform.inputs[0], key)
         layout = self._layout(transform.id)
         made: dict[int, Cell] = {}
         for position, value in enumerate(node.values, start=width):
@@ -251,6 +254,8 @@ class Output:
         """A local with the value, if the row is shown; a final column also before that, like the operators do."""
         if value.nullable:
             raise NotFusable("a computed column that may be null")
+        if is_final and may_fail(value) and inner.present != inner.shown:
+            raise NotFusable("a computed column that rows that are not shown may not have")
         columns = Columns(inner.cells)
         if isinstance(value, ColumnRef):
             cell = inner.cells[value.index]

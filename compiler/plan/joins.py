@@ -8,6 +8,8 @@ from dataclasses import replace
 from compiler.plan.layout import Layout, Shape, passed_on
 from compiler.plan.orders import are_final, by_tick
 from compiler.plan.planner import Planned, Planner
+from mpl.knowledge import Path
+from mpl.relations.keys import may_look_paired
 from mpl.typed import AsofNode, Const, JoinNode
 from mpl.types import Type, Value
 from runtime.operators.asof import AsofSpec
@@ -28,7 +30,9 @@ def plan_match(
     spec = MatchSpec(
         _compared(planner, equal), negated, planner.functions.load()[condition] if condition else None, null_matches
     )
-    return planner.done(spec, planner.same_columns())
+    # The operator takes the first witness for good, unless its rows are versioned.
+    partners_stay = planner.knowledge.condition in (Path.FIXED, Path.FALLING if negated else Path.RISING)
+    return planner.done(spec, planner.same_columns(versioned=not partners_stay))
 
 
 def plan_join(planner: Planner, node: JoinNode) -> Planned:
@@ -58,7 +62,8 @@ def _join_spec(planner: Planner, node: JoinNode, columns: tuple[int, ...]) -> Op
     if node.side == "inner":
         return JoinSpec(on, columns, condition)
     right_default = _default_row(right, node.right_kept, node.defaults)
-    if node.side == "left" and not _may_be_a_key(node):
+    has_left_key = any(position < len(left.cells) for position in planner.schema.key)
+    if node.side == "left" and has_left_key and not may_look_paired(node):
         return JoinSpec(on, columns, condition, right_default)
     if node.side == "left":
         return OuterJoinSpec(on, columns, right_default, condition=condition)
@@ -84,15 +89,6 @@ def _default_row(layout: Layout, positions: Sequence[int], defaults: Sequence[Co
     for position, default in zip(positions, defaults, strict=True):
         row[layout.plain(position)] = default.value
     return tuple(row)
-
-
-def _may_be_a_key(node: JoinNode) -> bool:
-    """Does a row without a partner have a default in its key, so that a pair may come to have the same?"""
-    border = len(node.left.schema.columns)
-    return any(
-        position in node.schema.key and default.value is not None
-        for position, default in enumerate(node.defaults, start=border)
-    )
 
 
 def _without_leaps(node: JoinNode, shapes: Sequence[Shape]) -> list[Shape]:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from compiler.expressions import column_ref
+from compiler.expressions import column_ref, columns_in, may_fail
 from compiler.plan.aggregates import is_ordered, plan_aggregates
 from compiler.plan.functions import Functions, Side
 from compiler.plan.joins import plan_asof, plan_join, plan_match
-from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, unit_of, value_type
+from compiler.plan.layout import Layout, Shape, passed_on, plain_shape, unit_of, value_type, with_nulls
 from compiler.plan.orders import are_final, by_key, by_tick, is_key_order
 from compiler.plan.planner import Planned, PlannedPart, Planner
 from mpl.knowledge import Kind, Path
@@ -161,13 +161,20 @@ class OperatorPlanner(Planner):
             pair = self._pair(position, value)
             if pair is None:
                 names.append(self.functions.value(value))
-                shapes.append(plain_shape(self.schema.columns[position], self.knowledge, position))
+                shape = plain_shape(self.schema.columns[position], self.knowledge, position)
+                shapes.append(with_nulls(shape) if self._may_lack(value) else shape)
             else:
                 names += [self.functions.value(part) for part in pair]
                 shapes.append(self._pair_shape(position, pair))
         functions = self.functions.load()
         spec = ExtendSpec(tuple(functions[name] for name in names))
         return self.done(spec, self.like(source, shapes))
+
+    def _may_lack(self, value: Expr) -> bool:
+        """May a row that is not visible have no value? Somebody may use it as a key."""
+        source = self.inputs[0].layout
+        lacks = any(source.relation.columns[number].nullable for number in source.flat(columns_in(value)))
+        return not source.relation.is_event and (lacks or may_fail(value))
 
     def _pair(self, position: int, value: Expr) -> tuple[Expr, Expr] | None:
         """`a - b` of rising numbers is kept as (a, b), unless somebody needs the difference itself."""

@@ -89,14 +89,14 @@ class Planner:
         """The same physical columns under this transform's names."""
         return self._same_columns_of(layout).relation
 
-    def same_columns(self) -> Layout:
+    def same_columns(self, *, versioned: bool = False) -> Layout:
         """The first input's columns, in its physical order."""
-        return self._same_columns_of(self.inputs[0].layout)
+        return self._same_columns_of(self.inputs[0].layout, versioned=versioned)
 
-    def _same_columns_of(self, layout: Layout) -> Layout:
+    def _same_columns_of(self, layout: Layout, *, versioned: bool = False) -> Layout:
         columns = range(len(self.schema.columns))
         shapes = passed_on(self.schema, self.knowledge, [(layout, position) for position in columns])
-        return self.like(layout, shapes)
+        return self.like(layout, shapes, versioned=versioned)
 
     def like(self, layout: Layout, shapes: Sequence[Shape], *, versioned: bool = False) -> Layout:
         """Columns in the physical order of `layout`, further ones after them; a tick without a name stays in front."""

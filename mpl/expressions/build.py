@@ -6,6 +6,8 @@ constants is always folded.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mpl.codes import types as codes
 from mpl.diagnostic import Diagnostics
 from mpl.evaluate import evaluate
@@ -77,7 +79,10 @@ def fold(node: Apply, diagnostics: Diagnostics | None) -> Expr:
     if not BY_NAME[node.function].deterministic:
         return node
     try:
-        return constant(evaluate(node, ()), node.type, node.span)
+        value = evaluate(node, ())
+        # A null is within any range; whoever computes with it goes by the one that was derived.
+        made = constant(value, node.type, node.span)
+        return replace(made, bounds=node.bounds) if value is None else made
     except EvaluationError as failure:
         if diagnostics is None:
             return node

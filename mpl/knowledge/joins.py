@@ -33,7 +33,7 @@ from mpl.knowledge.pairing import (
 )
 from mpl.knowledge.path import Path, both, either
 from mpl.knowledge.state import together
-from mpl.relations.keys import identifies
+from mpl.relations.keys import identifies, may_look_paired
 
 _PARTNER_CHANGES = "a row may get another partner, and then its columns are replaced"
 
@@ -144,10 +144,12 @@ def _unmatched(
     reason = "a row without a partner is shown until one comes"
     changes = Cause(node.span, _PARTNER_CHANGES, "join on the keys of both sides")
     key = set(node.schema.key)
-    defaults = (*(node.left_defaults or (None,) * len(pairing.left.known.columns)), *node.defaults)
-    if any(default is not None and default.value is not None for c, default in enumerate(defaults) if c in key):
-        # A default among the key columns gives a row without partner the key that a pair may have later.
-        replaced = Cause(node.span, "a default in a key column may equal the value of a real row", "leave it away")
+    if may_look_paired(node):
+        replaced = Cause(
+            node.span,
+            "a default or null in a key column may equal the value of a real row",
+            "leave defaults of key columns away, and nulls out of the keys of both sides",
+        )
         columns = tuple(part_of_key(column) if c in key else versioned(replaced) for c, column in enumerate(columns))
         return columns, _visibility(Path.VERSIONED, reason, pairing, replaced)
     stays = matched.stays and pairing.left.known.path.stays and pairing.right.known.path.stays

@@ -13,6 +13,7 @@ from mpl.codes import names, relations
 from mpl.expressions import check_predicate, unify
 from mpl.relations.context import Context, Current, column_at
 from mpl.scope import Scope, ScopeColumn
+from mpl.source import Span
 from mpl.types import BoolType, ErrorType
 
 
@@ -78,18 +79,23 @@ def _check_using(sides: Sides, condition: nodes.Using, context: Context) -> Cond
             )
         elif not _comparable(left.column, right.column):
             failed = True
-            context.diagnostics.report(
-                relations.COLUMNS_DIFFER,
-                name.span,
-                f"`{name.text}` is {left.column.type} on the left and {right.column.type} on the right",
-                "types differ",
-                help="convert one side first: `extend ... := cast(... as ...)`",
-            )
+            types = f"{left.column.type} on the left and {right.column.type} on the right"
+            _report_unlike(name.span, f"`{name.text}` is {types}", context)
         else:
             pairs[left.index] = right.index
     if failed:
         return None
     return Condition(tuple(pairs.items()), (), frozenset(pairs.values()))
+
+
+def _report_unlike(span: Span, what: str, context: Context) -> None:
+    context.diagnostics.report(
+        relations.COLUMNS_DIFFER,
+        span,
+        what,
+        "types differ",
+        help="convert one side first: `extend ... := cast(... as ...)`",
+    )
 
 
 def _comparable(left: typed.Column, right: typed.Column) -> bool:
@@ -122,12 +128,22 @@ def _check_on(sides: Sides, condition: nodes.On, verb: str, context: Context) ->
     border = len(sides.left.schema.columns)
     equal: dict[tuple[int, int], None] = {}
     rest: list[typed.Expr] = []
+    unlike: tuple[Span, typed.Column, typed.Column] | None = None
+    columns = (*sides.left.schema.columns, *sides.right.schema.columns)
     for part in conjuncts(predicate):
         pair = _equal_columns(part, border)
         if pair is None:
             rest.append(part)
-        else:
+        elif same_representation(columns[pair[0]], columns[border + pair[1]]):
             equal[pair] = None
+        else:
+            rest.append(part)  # values that are equal look different there: they are compared one by one
+            unlike = unlike or (part.span, columns[pair[0]], columns[border + pair[1]])
+    if not equal and unlike is not None:
+        span, left, right = unlike
+        types = f"{left.type} on the left and `{right.name}` {right.type} on the right"
+        _report_unlike(span, f"`{left.name}` is {types}", context)
+        return None
     if not equal:
         context.diagnostics.report(
             relations.JOIN_NEEDS_EQUALITY,

@@ -123,7 +123,10 @@ def _joined(
     border = len(sides.left.schema.columns)
     where = {entry.index: border + position for position, entry in enumerate(kept)}
     where |= {other: one for one, other in condition.equal if other in condition.using}
-    key, unique, determined = _join_keys(sides, condition, operator.side, where)
+    filled = {
+        position for position, default in enumerate((*left_defaults, *right_defaults)) if default.value is not None
+    }
+    key, unique, determined = _join_keys(sides, condition, operator.side, where, filled)
     node = typed.JoinNode(
         sides.left.node,
         sides.right.node,
@@ -162,9 +165,9 @@ def _joined_scope(
 
 
 def _join_keys(
-    sides: Sides, condition: Condition, side: str, where: dict[int, int]
+    sides: Sides, condition: Condition, side: str, where: dict[int, int], filled: set[int]
 ) -> tuple[Positions, tuple[Positions, ...], Determined]:
-    """The key of the pairs.
+    """The key of the pairs. `filled`: columns of a full join with a default, in rows that have nothing else for them.
 
     A side whose key is among the columns compared has at most one partner to offer, so the other side's key identifies
     the pair. Rows without a partner have nothing from the other side, so an outer join may rely only on the side that
@@ -188,7 +191,7 @@ def _join_keys(
         ordered = tuple(dict.fromkeys(surviving))
         return ordered[0], ordered[1:], determined
     if side == "full":
-        return _full_join_key(sides, condition, where, one_left and one_right), (), ()
+        return _full_join_key(sides, condition, where, one_left and one_right, filled), (), ()
     equalities: Determined = ()
     if side == "inner":
         equalities = tuple(((one,), where[other]) for one, other in condition.equal if where[other] != one)
@@ -199,16 +202,22 @@ def _join_keys(
     return minimal((*left.key, *right_key), (*determined, *equalities)), (), determined
 
 
-def _full_join_key(sides: Sides, condition: Condition, where: dict[int, int], one_to_one: bool) -> Positions:
-    """Rows of a full join come from either side alone or from both, and null equals nothing, not even null."""
+def _full_join_key(
+    sides: Sides, condition: Condition, where: dict[int, int], one_to_one: bool, filled: set[int]
+) -> Positions:
+    """Rows of a full join come from either side alone or from both, and null equals nothing, not even null.
+
+    Two rows, one from each side alone, may have the same key if the defaults of each side are values of the other's.
+    """
     left, right = sides.left.schema, sides.right.schema
     shared = [one for one, other in condition.equal if other in condition.using]
     nullable = [left.columns[one].nullable or right.columns[other].nullable for one, other in condition.equal]
     if one_to_one and shared and not condition.rest and not any(nullable):
         return tuple(sorted(shared))
     key_columns = [*(left.columns[i] for i in left.key), *(right.columns[i] for i in right.key)]
-    if left.key and right.key and not any(column.nullable for column in key_columns):
-        return tuple(sorted({*left.key, *(where[position] for position in right.key)}))
+    key = {*left.key, *(where[position] for position in right.key)}
+    if left.key and right.key and not any(column.nullable for column in key_columns) and not key - {*shared} <= filled:
+        return tuple(sorted(key))
     return tuple(range(len(left.columns) + len(right.columns) - len(condition.using)))
 
 

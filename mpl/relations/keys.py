@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mpl.typed import Column, Schema
+from mpl.typed import Column, JoinNode, Schema
 
 Positions = tuple[int, ...]
 Determined = tuple[tuple[Positions, int], ...]
@@ -69,6 +69,23 @@ def move_determined(determined: Determined, where: Mapping[int, int]) -> Determi
         if moved is not None and decided in where:
             result.append((moved, where[decided]))
     return tuple(result)
+
+
+def may_look_paired(node: JoinNode) -> bool:
+    """May a row without a partner have the key of a pair? It may if a row of the missing side could itself have what
+    fills its key columns: a default, or null where they are nullable."""
+    border = len(node.left.schema.columns)
+    shared = {one for one, other in node.equal if other not in node.right_kept}
+    left = dict(zip(range(border), zip(node.left.schema.columns, node.left_defaults, strict=False), strict=False))
+    right = {
+        border + at: (node.right.schema.columns[position], default)
+        for at, (position, default) in enumerate(zip(node.right_kept, node.defaults, strict=True))
+    }
+    for side in (left, right):
+        filled = [side[position] for position in node.schema.key if position in side and position not in shared]
+        if filled and all(default.value is not None or column.nullable for column, default in filled):
+            return True
+    return False
 
 
 def moved_schema(schema: Schema, columns: tuple[Column, ...], where: Mapping[int, int]) -> Schema | None:

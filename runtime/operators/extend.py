@@ -4,7 +4,8 @@ Domain: that of each function's result, which the checker derives from its argum
 the input's. A row is final when the arguments are. Quench: none of its own.
 
 Functions are of all columns of the input row. An invisible row may lack values that were never known, so only final
-columns are computed for it: somebody downstream may find its group by them.
+columns are computed for it: somebody downstream may find its group by them. If that fails the row was never visible
+here, so nobody looks for it; it has nulls, and only what is visible can stop a view.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class ExtendSpec(OperatorSpec):
         made = tuple(f"x{one.number}" for one in added)
         loop = _Loop(
             output.is_event,
-            any(one.value.may_fail for one in added),
+            any(one.value.may_fail or (one.always and _may_lack(inputs[0], one.value)) for one in added),
             added,
             tuple(sorted({number for one in added for number in one.value.columns})),
             columns,
@@ -118,10 +119,39 @@ class Extend(RowOperator):
         if self._compute is None:
             self._apply(batch.columns, batch.visible, batch.max_ticks, self.table(), touched.append)
             return touched
-        made: tuple[list[Value], ...] = tuple([] for _ in range(self._count))
-        self._compute(batch.columns, batch.visible, *(column.append for column in made))
+        made = self._computed(batch)
         self._apply(batch.columns, batch.visible, batch.max_ticks, made, self.table(), touched.append)
         return touched
+
+    def _computed(self, batch: Batch) -> tuple[list[Value], ...]:
+        """The further columns, of all rows at once unless that fails: then each invisible one on its own."""
+        try:
+            return self._run(batch)
+        except Exception:
+            if all(batch.visible):
+                raise
+        made: tuple[list[Value], ...] = tuple([] for _ in range(self._count))
+        for i, visible in enumerate(batch.visible):
+            try:
+                row: Sequence[Sequence[Value]] = self._run(batch.take([i]))
+            except Exception:
+                if visible:
+                    raise
+                row = [[None]] * self._count
+            for column, values in zip(made, row, strict=True):
+                column.extend(values)
+        return made
+
+    def _run(self, batch: Batch) -> tuple[list[Value], ...]:
+        assert self._compute is not None
+        made: tuple[list[Value], ...] = tuple([] for _ in range(self._count))
+        self._compute(batch.columns, batch.visible, *(column.append for column in made))
+        return made
+
+
+def _may_lack(relation: Relation, value: Inline) -> bool:
+    """May an invisible row have null where the expression wants a value?"""
+    return not relation.is_event and any(relation.columns[number].nullable for number in value.columns)
 
 
 def _checked(relation: Relation, function: Function) -> Function:

@@ -29,6 +29,8 @@ PIPELINES: tuple[str, ...] = (
         "from (from S |> aggregate n := count() group by k) |> full join (from E |> aggregate m := sum(v) group by k) "
         "using k default n := 0, m := 0 |> where k < 5 and n >= m"
     ),
+    "from S |> extend x := nullif(case when true then 3 else 5 end, 3), y := nullif(minute(nullif(at, at)), k)",
+    "from E as A |> full join W as B on A.k = B.k |> project A.k, A.v",
     "from S |> join T using k |> where name <> 'b' and k < 9 |> project id, name",
     "from S |> matching R using k |> where v > 1 and k < 5 |> project id",
     "from S as A |> matching E as B on A.k = B.k and B.v > 1 and A.v > 1 and A.v < B.v |> where A.k < 5",

@@ -32,6 +32,13 @@ REFUSED = {
     "view A = from Buys |> aggregate n := count() group by item; view V = from Buys |> join A using item;": (
         "`V` joins by something else than the key"
     ),
+    "view L = from Shop |> latest per shop by size |> latest per size;"
+    "view V = from Shop |> extend long := abs(size) |> left join L using shop |> project long, L.item, name"
+    " |> extend more := name;": "`V.extend_2` computes a part of the key",
+    "view A = from Buys |> aggregate n := count() group by item;"
+    "view V = from A |> where n > 1 |> extend m := item * 2;": (
+        "a computed column that rows that are not shown may not have"
+    ),
     "view A = from Buys |> aggregate mean := avg(qty) group by item; view V = from A |> where mean > 3;": (
         "computing with an average"
     ),

@@ -78,6 +78,16 @@ def test_overflow_is_refused_and_changes_nothing() -> None:
     assert operator.rows.export() == before
 
 
+def test_what_fails_for_an_invisible_row_stops_nobody() -> None:
+    spec = ExtendSpec((lambda k, a: 10 // a,))
+    operator = spec.build((relation("in", 1, (FINAL,)),), relation("out", 1, (FINAL, FINAL)))
+    assert isinstance(operator, Operator)
+    operator.take(0, Batch.of_rows(2, [(1, 0), (2, 5), (3, None)], [1, 2, 3], [False, True, False]))
+    assert operator.rows.select(operator.rows.visible_slots()).rows() == [(2, 5, 2)]
+    with pytest.raises(ZeroDivisionError):
+        operator.take(0, Batch.of_rows(2, [(4, 0), (5, 0)], [4, 5], [False, True]))
+
+
 def test_plan_mistake_is_refused() -> None:
     with pytest.raises(PlanError, match="columns more"):
         ExtendSpec(()).build((EVENTS,), relation("out", 1, (FINAL,)))

@@ -90,6 +90,17 @@ def system() -> Iterator[smile.System]:
         yield made
 
 
+def test_a_column_that_the_stream_does_not_have(system: smile.System) -> None:
+    for table in (
+        pd.DataFrame({"itme": [1]}),
+        pl.DataFrame({"itme": [1]}),
+        pa.table({"itme": [1]}),
+        pd.DataFrame([[1]]),
+    ):
+        with pytest.raises(PublishError, match="which it does not have"):
+            system.publish_many("Facts", table)
+
+
 def arrow_of(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ARROW_SCHEMA)
 
