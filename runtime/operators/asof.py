@@ -98,7 +98,7 @@ class Asof(Matching):
         found = (self._ranked.get, right.by_key.get)
         self._settle(reached, left.key, *found, self.sides(), self.table(), touched.append)
         if self._wanders[edge]:
-            self.wander(batch, self.rows.slots() if edge == 1 else (), touched)
+            self.wander(batch)
         return touched
 
     def _rank_again(self, batch: Batch, slots: Sequence[int], moves: list[Move]) -> None:
@@ -137,8 +137,6 @@ class Asof(Matching):
         assert right is not None, "an asof join remembers both sides"
         for edge, copy in enumerate((left, right)):
             self._index[edge].rebuild(copy)
-            if self._wanders[edge]:
-                self.recall_wanderers(edge)
         self._ranked = {}
         for slot in right.visible_slots():
             self._enter(slot, right.row_at(slot), self._index[1].key(slot), visible=True)

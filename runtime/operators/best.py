@@ -107,7 +107,7 @@ class Best(EarlyStore):
                 self.put(group, self._values(row), False, tick, touched)
         self._show(places, copy.columns, copy.max_tick, self.table(), touched.append)
         if self._wanders:
-            self.wander(batch, self.rows.slots(), touched)
+            self.wander(batch)
         return touched
 
     def _ranks(self, batch: Batch, slots: Sequence[int], was: Sequence[bool], copy: Rows) -> list[Ranked]:
@@ -118,8 +118,6 @@ class Best(EarlyStore):
     def restore_extra(self, data: dict[str, object]) -> None:
         copy = self.inputs[0]
         assert copy is not None, "all rows are remembered"
-        if self._wanders:
-            self.recall_wanderers(0)
         self._ranked = {}
         slots = copy.visible_slots()
         for group, place, _, _ in self._ranks(copy.select(slots), slots, [False] * len(copy.visible), copy):

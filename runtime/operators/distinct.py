@@ -73,7 +73,7 @@ class Distinct(RowOperator):
         support = self._support
         self._loops[edge]["settle"](parts, support, support.get, support.pop, self.table(), touched.append)
         if self._wanders[edge]:
-            self.wander(batch, self.rows.tombstones(), touched)  # what is visible has its supporters
+            self.wander(batch)
         return touched
 
     def _gathered(
@@ -96,8 +96,6 @@ class Distinct(RowOperator):
             return
         self._support = {}
         for edge, copy in enumerate(self.inputs):
-            if self._wanders[edge]:
-                self.recall_wanderers(edge)
             assert copy is not None, "a versioned set remembers all its inputs"
             rows = copy.select(copy.visible_slots())
             count = len(rows)

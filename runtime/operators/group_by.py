@@ -10,8 +10,8 @@ row counts.
 Without group-by columns there is at most one row. `one_row` keeps it visible even over no input, as MPL says; it then
 depends on tick 0, so that a receiver that knows nothing is sent it.
 
-If a column to group by is not final, input rows wander between groups, perhaps unseen between two messages: then every
-row depends on every tick, and rows never held here may be visible downstream (`RowOperator.wander`).
+If a column to group by is not final, input rows wander between groups, perhaps unseen between two messages: then any
+row may have been another in between, also one that was never held here (`RowOperator.wander`).
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class GroupBy(RowOperator):
         members = (self.members, self.members.get, self.members.pop) if self._rows_may_leave else ()
         self._settle(parts, self.table(), touched.append, *members, *(result.get for result in results))
         if self._wanders:
-            self.wander(batch, self.rows.slots(), touched)
+            self.wander(batch)
         return touched
 
     def _gathered(
@@ -263,8 +263,6 @@ class GroupBy(RowOperator):
             for (aggregate, _), part in zip(self._others, saved, strict=True):
                 aggregate.restore(part)
             return
-        if self._wanders:
-            self.recall_wanderers(0)
         batch = copy.select(copy.visible_slots())
         count = len(batch)
         nobody: dict[Key, int] = {}

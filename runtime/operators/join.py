@@ -143,9 +143,7 @@ class Join(Matching):
         touched: list[int] = []
         self._store(results, self.table(), touched.append)
         if self._wanders[edge]:
-            # Pairs, and rows of the side that wanders, are reached themselves; only partners of others are missed.
-            misses = self._has_anchors and edge != (self._anchor or 0)
-            self.wander(batch, self.rows.slots() if misses else (), touched)
+            self.wander(batch)
         return touched
 
     def _results(self, edge: int, batch: Batch, moves: list[Move], old: Batch) -> Results:
@@ -195,8 +193,6 @@ class Join(Matching):
                 results[self._key(whole)] = (False, tick, *self._values(whole))
 
     def restore_extra(self, data: dict[str, object]) -> None:
-        for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):
+        for index, copy in zip(self._index, self.inputs, strict=True):
             assert copy is not None, "a join remembers both sides"
             index.rebuild(copy)
-            if self._wanders[edge]:
-                self.recall_wanderers(edge)

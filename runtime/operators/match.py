@@ -130,7 +130,7 @@ class Match(Matching):
         touched: list[int] = []
         self._decide(reached, found, left.columns, left.visible, left.max_tick, self.table(), touched.append)
         if edge == 1 and self._wanders:
-            self.wander(batch, self.rows.slots(), touched)
+            self.wander(batch)
         return touched
 
     # Without a condition: match keys on the right
@@ -206,8 +206,6 @@ class Match(Matching):
         left, right = self.inputs
         assert left is not None, "left rows are remembered"
         self._left.rebuild(left)
-        if self._wanders:
-            self.recall_wanderers(1)
         self._witnesses = {}
         if right is None:
             keys, first, reached = data.get("keys"), data.get("first"), data.get("reached")

@@ -95,7 +95,7 @@ class OuterJoin(RowOperator):
         for key, result in results.items():
             self.put(key, result.values, result.visible, result.tick, touched)
         if self._wanders[edge]:
-            self.wander(batch, self.rows.slots(), touched)
+            self.wander(batch)
         return touched
 
     def _parting(self, edge: int, batch: Batch, slots: Sequence[int]) -> Results:
@@ -184,8 +184,6 @@ class OuterJoin(RowOperator):
             found.tick = max(tick, found.tick)
 
     def restore_extra(self, data: dict[str, object]) -> None:
-        for edge, (index, copy) in enumerate(zip(self._index, self.inputs, strict=True)):
+        for index, copy in zip(self._index, self.inputs, strict=True):
             assert copy is not None, "a join remembers both sides"
             index.rebuild(copy)
-            if self._wanders[edge]:
-                self.recall_wanderers(edge)

@@ -22,7 +22,6 @@ from operator import itemgetter
 from runtime.batch import Batch
 from runtime.operators.operator import Operator
 from runtime.plan import ColumnKind, Relation
-from runtime.protocol.coverage import NO_TICK
 from runtime.rows import Rows
 from runtime.values import Key, Value
 
@@ -62,7 +61,6 @@ class RowOperator(Operator):
     def __init__(self, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self._always_touched = _is_always_touched(output)
-        self._wander_tick = NO_TICK
 
     def put(self, key: Key, values: Sequence[Value], visible: bool, tick: int, touched: list[int]) -> None:
         """The row of this key was reached: it has these values (without the key), which depend on `tick`."""
@@ -79,7 +77,7 @@ class RowOperator(Operator):
             if all(column[slot] == value for column, value in zip(columns, values, strict=True)):
                 return
         if self.relation.versioned:
-            tick = max(tick, self.in_floor, self._wander_tick)
+            tick = max(tick, self.in_floor)
         for column, value in zip(rows.columns[rows.key_width :], values, strict=True):
             column[slot] = value
         rows.visible[slot] = visible
@@ -89,30 +87,14 @@ class RowOperator(Operator):
     def table(self) -> tuple[object, ...]:
         """What the macro `put` of `codegen_templates/rows.j2`, which does the same in a loop, works on."""
         rows = self.rows
-        floor = max(self.in_floor, self._wander_tick)
-        return rows.index.get, rows.slot_for, rows.columns, rows.visible, rows.max_tick, floor
+        return rows.index.get, rows.slot_for, rows.columns, rows.visible, rows.max_tick, self.in_floor
 
     # Rows that wander: the column that decides which output row they belong to is not final
 
-    def wander(self, batch: Batch, slots: Iterable[int], touched: list[int]) -> None:
-        """Rows of this batch may have been elsewhere between two messages, without our seeing it.
-
-        The output rows in `slots`, and all that will be put from now on, depend on that; rows that were never held
-        here may be visible downstream (`hidden_tick`).
-        """
-        tick = max(batch.max_ticks, default=NO_TICK)
-        self.hidden_tick = max(self.hidden_tick, tick)
-        self._wander_tick = max(self._wander_tick, tick)
-        max_tick = self.rows.max_tick
-        for slot in slots:
-            max_tick[slot] = max(max_tick[slot], tick)
-            touched.append(slot)
-
-    def recall_wanderers(self, edge: int) -> None:
-        """After a restart: how far the rows of an in-edge that wander had come."""
-        copy = self.inputs[edge]
-        assert copy is not None, "only state rows wander"
-        self._wander_tick = max([self._wander_tick, *(copy.max_tick[slot] for slot in copy.slots())])
+    def wander(self, batch: Batch) -> None:
+        """Rows of this batch may have been elsewhere between two messages, without our seeing it: any output row, also
+        one that was never held here, may have been another in between. None is touched for that; they are hidden."""
+        self.hidden_tick = max([self.hidden_tick, *batch.max_ticks])
 
 
 class EarlyStore(RowOperator):

@@ -101,7 +101,6 @@ class _Ranking(EarlyStore):
     def __init__(self, spec: TopSpec, inputs: tuple[Relation, ...], output: Relation) -> None:
         super().__init__(inputs, output)
         self._limit, self._has_rank, self._with_ties = spec.limit, spec.rank, spec.with_ties
-        self._wanders = not are_final(inputs[0], spec.group)
         self._ranked: dict[Key, list[Candidate]] = {}
         self._functions = spec.code(inputs, output).load(down=reversed_text)
         self._rank = self._functions["rank"]
@@ -193,8 +192,6 @@ class Top(_Ranking):
         touched: list[int] = []
         for group, reached in groups.items():
             self._settle(group, reached, copy, touched)
-        if self._wanders:
-            self.wander(batch, self.rows.slots(), touched)
         self.hidden_tick = max([self.hidden_tick, *batch.max_ticks])
         return touched
 
@@ -225,8 +222,6 @@ class Top(_Ranking):
         copy = self.inputs[0]
         assert copy is not None, "state rows are remembered"
         self._ranked, self._reached_tick = {}, {}
-        if self._wanders:
-            self.recall_wanderers(0)
         slots = copy.slots()
         rows = copy.select(slots)
         nothing = dict.fromkeys(slots, False)

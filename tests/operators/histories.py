@@ -89,7 +89,7 @@ class Stage:
         """All state is lost."""
         self.epoch += 1
         self.step = 0
-        self.floor = self.in_floor = -1
+        self.floor = self.in_floor = self.told = self.forgotten = -1
         self.operator = self._build()
         self.edges = [Edge(sender, [frozenset()] * len(sender.lineages)) for sender in self.senders]
         self.followed = self._held()
@@ -107,6 +107,7 @@ class Stage:
         self.operator.restore(data)
         self.epoch += 1
         self.step = 0
+        self.told = self.forgotten = -1
 
     @property
     def lineages(self) -> list[Source]:
@@ -136,9 +137,14 @@ class Stage:
         assert len(touched) == len(set(touched))
         self.step += 1
         rows.mark(touched, self.step)
-        self.floor = max(self.floor, self.operator.hidden_tick)
+        self._inherit(self.operator.hidden_tick)
         for slot in touched:
             self.followed[rows.key_at(slot)] = (rows.row_at(slot), rows.visible[slot], rows.max_tick[slot])
+
+    def _inherit(self, floor: int) -> None:
+        """T3: nothing is known about tombstones up to here, nor to those who follow; I6: so nothing is claimed."""
+        self.floor, self.told = max(self.floor, floor), max(self.told, floor)
+        self.in_floor = self.operator.in_floor = max(self.in_floor, floor)
 
     def deliver(self, index: int, generator: random.Random) -> None:
         edge = self.edges[index]
@@ -151,18 +157,22 @@ class Stage:
                 self.take(index, Batch.events(ticks, columns))
         elif edge.epoch == edge.sender.epoch:
             if edge.step < edge.sender.step:
-                self._take_rows(index, edge.sender.operator.rows.touched_since(edge.step))
+                slots = edge.sender.operator.rows.touched_since(edge.step)
+                self._take_rows(index, slots, edge.sender.forgotten, edge.sender.told)
         elif all(theirs >= mine for theirs, mine in zip(edge.sender.coverage, edge.coverage, strict=True)):
-            self._take_rows(index, edge.sender.operator.rows.above(horizon(edge.sender, edge.coverage)))
+            self._take_rows(
+                index, edge.sender.operator.rows.above(horizon(edge.sender, edge.coverage)), edge.sender.floor
+            )
 
-    def _take_rows(self, index: int, slots: list[int]) -> None:
+    def _take_rows(self, index: int, slots: list[int], needed: int, told: int = -1) -> None:
         """S4, S5: rows since, or above the horizon; everything if a tombstone may be missing."""
         edge = self.edges[index]
         sender = edge.sender
         assert isinstance(sender, Stage)
         rows = sender.operator.rows
-        if horizon(sender, edge.coverage) >= sender.floor:
+        if horizon(sender, edge.coverage) >= needed:
             batch = rows.select(slots)
+            self._inherit(told)
         else:
             batch = self._complete(index, sender)
         edge.epoch, edge.step, edge.coverage = sender.epoch, sender.step, sender.coverage
@@ -177,8 +187,7 @@ class Stage:
         listed = rows.select(rows.slots())
         keys = set(listed.keys(rows.key_width))
         gone = copy.select([slot for slot in copy.visible_slots() if copy.key_at(slot) not in keys])
-        self.floor = max(self.floor, sender.floor)
-        self.in_floor = self.operator.in_floor = max(self.in_floor, sender.floor)
+        self._inherit(sender.floor)
         return Batch.concat([listed, Batch(gone.columns, [sender.floor] * len(gone), [False] * len(gone))])
 
     def forget_known_tombstones(self, network: Network) -> None:
@@ -190,6 +199,7 @@ class Stage:
         for slot in rows.tombstones():
             if rows.max_tick[slot] <= known and self.operator.may_forget(slot):
                 self.floor = max(self.floor, rows.max_tick[slot])
+                self.forgotten = max(self.forgotten, rows.max_tick[slot])
                 self.followed.pop(rows.key_at(slot))
                 self.operator.forget_all([slot])
 
