@@ -63,7 +63,8 @@ def rounded(numerator: Column, denominator: Column) -> Column:
     """Wide numbers: the nearest integer to the quotient, a half away from zero; a wide number too."""
     above, below = F.abs(numerator) * 2 + F.abs(denominator), F.abs(denominator) * 2
     size = wide((above - above % below) / below)  # nothing is left over, so that `/` has nothing to round
-    return F.when((numerator < 0) != (denominator < 0), -size).otherwise(size)
+    # Not `when`, which would have the size twice: what is nested a few times would have no end.
+    return wide(size * (F.signum(numerator) * F.signum(denominator)).cast("decimal(1,0)"))
 
 
 def rescaled(value: Column, digits: int) -> Column:
